@@ -1,0 +1,92 @@
+--- Runs a block of specs on every device present, and after each spec asserts
+-- that nothing it made is left alive.
+--
+--   each_device("matmul", function(open)
+--     it("multiplies", function()
+--       local dev = open()              -- or open{queue_depth = 4}
+--     end)
+--   end)
+--
+-- `open` opens the device anew for the spec, so every spec stands alone: it may
+-- run in any order, alone, and again after a failure (spec/faults.lua does so).
+local assert = require "luassert"
+local busted = require "busted"
+local gpu = require "tidelock"
+
+local each_device = {}
+
+--- What spec/faults.lua puts here is given to every device that is opened.
+each_device.faults = nil
+
+--- Ids of the devices that specs run on: TIDELOCK_SPEC_DEVICES, else all.
+function each_device.ids()
+  local ids = {}
+  local wanted = os.getenv("TIDELOCK_SPEC_DEVICES")
+  if wanted then
+    for id in wanted:gmatch("[^%s,]+") do
+      ids[#ids + 1] = id
+    end
+    return ids
+  end
+  for _, device in ipairs(gpu.devices()) do
+    ids[#ids + 1] = device.id
+  end
+  return ids
+end
+
+--- Closes the device once its work is done and returns what was left alive.
+function each_device.close(dev)
+  collectgarbage()
+  collectgarbage()
+  dev:synchronize()
+  local left = dev:memory()
+  dev:close()
+  return left.objects, left.live, left.pending
+end
+
+local function with_faults(options)
+  if not each_device.faults then
+    return options
+  end
+  local copy = { faults = each_device.faults }
+  for name, value in pairs(options or {}) do
+    copy[name] = value
+  end
+  return copy
+end
+
+setmetatable(each_device, {
+  __call = function(_, title, body)
+    for _, id in ipairs(each_device.ids()) do
+      busted.describe(id .. ": " .. title, function()
+        local opened = {}
+
+        local function open(options)
+          local dev = gpu.device(id, with_faults(options))
+          opened[#opened + 1] = dev
+          return dev
+        end
+
+        busted.after_each(function()
+          local devices = opened
+          opened = {}
+          for _, dev in ipairs(devices) do
+            -- A spec may have closed its device itself.
+            if tostring(dev) ~= "device (closed)" and not dev:is_lost() then
+              local objects, live, pending = each_device.close(dev)
+              assert.equal(0, objects, "objects left alive")
+              assert.equal(0, live, "bytes left alive")
+              assert.equal(0, pending, "bytes left pending")
+            else
+              dev:close()
+            end
+          end
+        end)
+
+        body(open, id)
+      end)
+    end
+  end,
+})
+
+return each_device

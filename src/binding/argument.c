@@ -1,0 +1,176 @@
+/* Reading arguments: shapes, dtypes, time limits, options tables. */
+#include "binding/binding.h"
+
+#include <string.h>
+
+/* ---- shapes and dtypes --------------------------------------------------- */
+
+static int64_t read_size(lua_State *L, int index, const char *name) {
+  int integral;
+  lua_Integer size = lua_tointegerx(L, index, &integral);
+  if (integral)
+    return (int64_t)size;
+  if (lua_isnumber(L, index))
+    luaL_error(L, "%s: number has no integer representation (got %s)", name,
+               luaL_tolstring(L, index, NULL));
+  luaL_error(L, "%s: number expected, got %s", name, luaL_typename(L, index));
+  return 0;
+}
+
+int32_t tl_readshape(lua_State *L, int index, const char *name,
+                     int64_t *shape) {
+  index = lua_absindex(L, index);
+  if (!lua_istable(L, index)) {
+    shape[0] = read_size(L, index, name);
+    return 1;
+  }
+  lua_Unsigned count = lua_rawlen(L, index);
+  if (count < 1 || count > TL_MAX_DIMENSIONS)
+    luaL_error(L, "%s: 1 to %d dimensions wanted, got %d", name,
+               TL_MAX_DIMENSIONS, (int)(count > 999 ? 999 : count));
+  for (int i = 0; i < (int)count; i++) {
+    lua_rawgeti(L, index, i + 1);
+    shape[i] = read_size(L, -1, name);
+    lua_pop(L, 1);
+  }
+  return (int32_t)count;
+}
+
+int32_t tl_checkshape(lua_State *L, int arg, int64_t *shape) {
+  if (lua_istable(L, arg))
+    return tl_readshape(L, arg, "shape", shape);
+  if (!lua_isnumber(L, arg))
+    luaL_typeerror(L, arg, "number or table");
+  shape[0] = luaL_checkinteger(L, arg);
+  return 1;
+}
+
+int32_t tl_readdtype(lua_State *L, int index) {
+  const char *name = lua_tostring(L, index);
+  int32_t dtype = name != NULL ? tl_dtype_find(name) : -1;
+  if (dtype >= 0)
+    return dtype;
+  luaL_Buffer names;
+  luaL_buffinit(L, &names);
+  for (int32_t i = 0; tl_dtype_name(i) != NULL; i++) {
+    luaL_addstring(&names, i > 0 ? ", " : "");
+    luaL_addstring(&names, tl_dtype_name(i));
+  }
+  luaL_pushresult(&names);
+  luaL_error(L, "unknown dtype '%s' (there are: %s)",
+             name != NULL ? name : luaL_typename(L, index),
+             lua_tostring(L, -1));
+  return -1;
+}
+
+int32_t tl_optdtype(lua_State *L, int arg) {
+  if (lua_isnoneornil(L, arg))
+    return TL_FLOAT32;
+  luaL_checkstring(L, arg);
+  return tl_readdtype(L, arg);
+}
+
+double tl_optseconds(lua_State *L, int arg) {
+  if (lua_isnoneornil(L, arg))
+    return -1;
+  double seconds = luaL_checknumber(L, arg);
+  luaL_argcheck(L, seconds >= 0, arg, "a time limit in seconds >= 0 wanted");
+  return seconds;
+}
+
+/* ---- options ------------------------------------------------------------- */
+
+void tl_checkfields(lua_State *L, int arg, const char *const names[]) {
+  luaL_checktype(L, arg, LUA_TTABLE);
+  lua_pushnil(L);
+  while (lua_next(L, arg) != 0) {
+    lua_pop(L, 1); /* the value */
+    bool known = false;
+    for (int i = 0; names[i] != NULL && !known; i++)
+      known = lua_type(L, -1) == LUA_TSTRING &&
+              strcmp(names[i], lua_tostring(L, -1)) == 0;
+    if (!known)
+      luaL_argerror(L, arg,
+                    lua_pushfstring(L, "unknown option '%s'",
+                                    luaL_tolstring(L, -1, NULL)));
+  }
+}
+
+bool tl_getfield(lua_State *L, int index, const char *name) {
+  if (lua_getfield(L, index, name) != LUA_TNIL)
+    return true;
+  lua_pop(L, 1);
+  return false;
+}
+
+static void wrong_field(lua_State *L, const char *name, const char *wanted) {
+  luaL_error(L, "option '%s': %s expected, got %s", name, wanted,
+             luaL_typename(L, -1));
+}
+
+double tl_fieldnumber(lua_State *L, int index, const char *name,
+                      double absent) {
+  if (!tl_getfield(L, index, name))
+    return absent;
+  int number;
+  double value = lua_tonumberx(L, -1, &number);
+  if (!number)
+    wrong_field(L, name, "number");
+  lua_pop(L, 1);
+  return value;
+}
+
+int64_t tl_fieldinteger(lua_State *L, int index, const char *name,
+                        int64_t absent) {
+  if (!tl_getfield(L, index, name))
+    return absent;
+  int integral;
+  int64_t value = lua_tointegerx(L, -1, &integral);
+  if (!integral)
+    wrong_field(L, name, "integer");
+  lua_pop(L, 1);
+  return value;
+}
+
+bool tl_fieldboolean(lua_State *L, int index, const char *name, bool absent) {
+  if (!tl_getfield(L, index, name))
+    return absent;
+  if (!lua_isboolean(L, -1))
+    wrong_field(L, name, "boolean");
+  bool value = lua_toboolean(L, -1) != 0;
+  lua_pop(L, 1);
+  return value;
+}
+
+/* The string stays alive with the table it is in. */
+const char *tl_fieldstring(lua_State *L, int index, const char *name) {
+  if (!tl_getfield(L, index, name))
+    return NULL;
+  if (lua_type(L, -1) != LUA_TSTRING)
+    wrong_field(L, name, "string");
+  const char *value = lua_tostring(L, -1);
+  lua_pop(L, 1);
+  return value;
+}
+
+tl_stream *tl_fieldstream(lua_State *L, int index) {
+  if (!tl_getfield(L, index, "stream"))
+    return NULL;
+  tl_handle *handle = tl_testhandle(L, -1, TL_STREAM);
+  if (handle == NULL)
+    wrong_field(L, "stream", "stream");
+  if (handle->object == NULL)
+    luaL_error(L, "option 'stream': stream is closed");
+  lua_pop(L, 1);
+  return handle->object;
+}
+
+tl_stream *tl_optstream(lua_State *L, int arg) {
+  static const char *const fields[] = {"stream", NULL};
+  if (lua_isnoneornil(L, arg))
+    return NULL;
+  if (!lua_istable(L, arg))
+    return tl_checkobject(L, arg, TL_STREAM);
+  tl_checkfields(L, arg, fields);
+  return tl_fieldstream(L, arg);
+}

@@ -1,0 +1,150 @@
+/* What the files of the binding share: classes, arguments, errors, waiting.
+ *
+ * Every C function of the module carries the same upvalues: the metatable of
+ * class i at index i, and the state record behind them. So a check costs a
+ * comparison, and nothing is looked up by name on the way of a launch. */
+#ifndef TIDELOCK_BINDING_H
+#define TIDELOCK_BINDING_H
+
+#include <lauxlib.h>
+#include <lua.h>
+
+#include "tidelock.h"
+
+#if LUA_VERSION_NUM != 504
+#error                                                                         \
+    "tidelock needs the headers of Lua 5.4 (install liblua5.4-dev, or set LUA_INCLUDE_DIR)"
+#endif
+
+/* ---- classes (class.c) --------------------------------------------------- */
+
+typedef enum tl_class {
+  TL_DEVICE = 1,
+  TL_BUFFER,
+  TL_STREAM,
+  TL_EVENT,
+  TL_GATE,
+  TL_STAMP,
+  TL_FAULTS,
+  TL_STATE /* the state record: behind the classes, not one of them */
+} tl_class;
+
+typedef struct tl_orphan tl_orphan;
+
+/* A userdata of any class: one counted reference to a core object. */
+typedef struct tl_handle {
+  void *object;      /* NULL: closed */
+  int64_t bytes;     /* buffer: device bytes counted for it; device: clean-up
+                        failures reported so far */
+  tl_orphan *orphan; /* set when born inside a finalizer */
+} tl_handle;
+
+/* One for each Lua state, in its registry. User value 1: the warning handler;
+ * 2: the open devices by id, weak. */
+typedef struct tl_state {
+  int64_t bytes;      /* device bytes that this state's buffers hold */
+  int64_t soft_limit; /* past it, a collection comes before an allocation */
+  bool closing;       /* lua_close has come to the record itself */
+  tl_orphan *orphans; /* objects that may never see their finalizer */
+} tl_state;
+
+enum { TL_WARNING_HANDLER = 1, TL_OPEN_DEVICES = 2 };
+
+/* Pushes an empty handle with its metatable. */
+tl_handle *tl_newhandle(lua_State *L, tl_class class);
+/* The same with room behind it for more. */
+void *tl_newobject(lua_State *L, tl_class class, size_t nbytes);
+/* Gives the handle its object. */
+void tl_sethandle(tl_handle *handle, void *object);
+/* Takes the object out, so that a second close finds nothing; NULL: closed. */
+void *tl_takehandle(lua_State *L, tl_handle *handle);
+/* The handle if the value is of that class, open or closed; else NULL. */
+tl_handle *tl_testhandle(lua_State *L, int arg, tl_class class);
+/* The same, but another value is an argument error. */
+tl_handle *tl_checkhandle(lua_State *L, int arg, tl_class class);
+/* The object of an open handle; anything else is an argument error. */
+void *tl_checkobject(lua_State *L, int arg, tl_class class);
+tl_state *tl_getstate(lua_State *L);
+
+/* ---- arguments (argument.c) ---------------------------------------------- */
+
+/* A shape: an integer or a table of 1 to 3. Returns the dimensions. */
+int32_t tl_checkshape(lua_State *L, int arg, int64_t *shape);
+/* The same of the value at a (non-argument) index, named in the error. */
+int32_t tl_readshape(lua_State *L, int index, const char *name, int64_t *shape);
+/* A dtype's name, float32 if absent. */
+int32_t tl_optdtype(lua_State *L, int arg);
+int32_t tl_readdtype(lua_State *L, int index);
+/* A time limit in seconds; absent: negative, none. */
+double tl_optseconds(lua_State *L, int arg);
+/* A stream, a table {stream=}, or nothing: NULL. */
+tl_stream *tl_optstream(lua_State *L, int arg);
+/* Raises if the table has a field that is not among the names. */
+void tl_checkfields(lua_State *L, int arg, const char *const names[]);
+/* Pushes the field and returns true; false, pushing nothing, if it is nil. */
+bool tl_getfield(lua_State *L, int index, const char *name);
+/* Options fields by type; a wrong type raises and names the field. */
+double tl_fieldnumber(lua_State *L, int index, const char *name, double absent);
+int64_t tl_fieldinteger(lua_State *L, int index, const char *name,
+                        int64_t absent);
+bool tl_fieldboolean(lua_State *L, int index, const char *name, bool absent);
+const char *tl_fieldstring(lua_State *L, int index, const char *name);
+tl_stream *tl_fieldstream(lua_State *L, int index);
+
+/* ---- errors and waiting (error.c) ---------------------------------------- */
+
+/* Raises: a string with its position for a wrong argument, a table
+ * {code=, message=, ...} for an operation that failed. */
+int tl_raise(lua_State *L, const tl_error *error);
+/* Raises unless the status is TL_OK. */
+void tl_check(lua_State *L, tl_status status, const tl_error *error);
+/* Gives a pending signal its chance: runs whatever hook is set. May raise. */
+void tl_poll(lua_State *L);
+/* Waits for the object of the given class at `arg`, in slices, so that an
+ * interrupt is seen; the wait is looked up by class. */
+bool tl_waitfor(lua_State *L, int arg, tl_class class, double seconds);
+/* Tells Lua's warning system of clean-up failures not yet reported. */
+void tl_report_cleanup(lua_State *L, tl_handle *device);
+/* Notes the caller's source line on the stream. */
+void tl_locate(lua_State *L, tl_stream *stream);
+/* Calls the warning handler, then continues with k (lua_KFunction). */
+int tl_warn(lua_State *L, const char *code, const char *message, int details,
+            lua_KContext context, lua_KFunction k);
+
+/* ---- what the classes offer each other ----------------------------------- */
+
+/* Pushes the state's handle on the device (device.c). */
+void tl_pushdevice(lua_State *L, tl_device *device);
+/* Pushes a new buffer of undefined contents; collects first where the soft
+ * limit says so, and again when memory is short. The objects at the two
+ * indices (0: none) are kept from being closed meanwhile (buffer.c). */
+tl_buffer *tl_pushbuffer(lua_State *L, tl_device *device, int32_t dtype,
+                         int32_t dimensions, const int64_t *shape,
+                         tl_buffer *keep_a, tl_buffer *keep_b);
+/* Waits until the stream takes one more launch, and notes the caller's line.
+ * `stream` may be NULL: the device's default one. May raise. Returns a new
+ * reference (stream.c). */
+tl_stream *tl_readystream(lua_State *L, tl_device *device, tl_stream *stream);
+/* Reads a table (nested, or flat) of that many numbers into packed elements;
+ * raises at the first that does not fit, naming it (table.c). */
+void tl_readtable(lua_State *L, int index, const tl_layout *layout,
+                  unsigned char *elements);
+/* Finds the shape of a nested table. */
+int32_t tl_tableshape(lua_State *L, int index, int64_t *shape);
+/* Pushes packed elements as a table of that shape. */
+void tl_pushtable(lua_State *L, const tl_layout *layout,
+                  const unsigned char *elements);
+
+/* The functions of each class, by file. */
+extern const luaL_Reg tl_device_methods[], tl_device_meta[];
+extern const luaL_Reg tl_buffer_methods[], tl_buffer_meta[];
+extern const luaL_Reg tl_stream_methods[], tl_stream_meta[];
+extern const luaL_Reg tl_event_methods[], tl_event_meta[];
+extern const luaL_Reg tl_gate_methods[], tl_gate_meta[];
+extern const luaL_Reg tl_stamp_methods[], tl_stamp_meta[];
+extern const luaL_Reg tl_faults_methods[], tl_faults_meta[];
+extern const luaL_Reg tl_device_functions[], tl_matmul_functions[];
+extern const luaL_Reg tl_warning_functions[], tl_faults_functions[];
+int tl_stamp_now(lua_State *L); /* dev:now(), in stamp.c */
+
+#endif

@@ -1,0 +1,210 @@
+/* Classes: handles, their checks, and objects born while the state closes.
+ *
+ * An object made inside a finalizer while lua_close runs never sees its own
+ * finalizer. So whatever is born inside a finalizer is also noted in the state
+ * record, whose own finalizer, one of the last, releases what is left. */
+#include "binding/binding.h"
+
+#include <stdlib.h>
+
+struct tl_orphan {
+  tl_orphan *next;
+  tl_class class;
+  void *object;
+};
+
+static const char *const class_names[] = {
+    [TL_DEVICE] = "device", [TL_BUFFER] = "buffer", [TL_STREAM] = "stream",
+    [TL_EVENT] = "event",   [TL_GATE] = "gate",     [TL_STAMP] = "stamp",
+    [TL_FAULTS] = "faults",
+};
+
+static void object_release(tl_class class, void *object) {
+  switch (class) {
+  case TL_DEVICE:
+  case TL_STAMP:
+    tl_device_release(object);
+    break;
+  case TL_BUFFER:
+    tl_buffer_release(object);
+    break;
+  case TL_STREAM:
+    tl_stream_release(object);
+    break;
+  case TL_EVENT:
+    tl_event_release(object);
+    break;
+  case TL_GATE:
+    tl_gate_release(object);
+    break;
+  case TL_FAULTS:
+    tl_faults_release(object);
+    break;
+  case TL_STATE:
+    break;
+  }
+}
+
+tl_state *tl_getstate(lua_State *L) {
+  return lua_touserdata(L, lua_upvalueindex(TL_STATE));
+}
+
+/* Inside a finalizer, and in lua_close, every option of lua_gc is refused. */
+static bool in_finalizer(lua_State *L) {
+  return lua_gc(L, LUA_GCCOUNT, 0) < 0;
+}
+
+void *tl_newobject(lua_State *L, tl_class class, size_t nbytes) {
+  tl_state *state = tl_getstate(L);
+  if (state->closing)
+    luaL_error(L, "no new %s: the Lua state is closing", class_names[class]);
+  tl_handle *handle = lua_newuserdatauv(L, nbytes, 0);
+  *handle = (tl_handle){0};
+  lua_pushvalue(L, lua_upvalueindex((int)class));
+  lua_setmetatable(L, -2);
+  if (in_finalizer(L)) {
+    tl_orphan *orphan = calloc(1, sizeof *orphan);
+    if (orphan == NULL)
+      luaL_error(L, "out of host memory");
+    orphan->class = class;
+    orphan->next = state->orphans;
+    state->orphans = handle->orphan = orphan;
+  }
+  return handle;
+}
+
+tl_handle *tl_newhandle(lua_State *L, tl_class class) {
+  return tl_newobject(L, class, sizeof(tl_handle));
+}
+
+void tl_sethandle(tl_handle *handle, void *object) {
+  handle->object = object;
+  if (handle->orphan != NULL)
+    handle->orphan->object = object;
+}
+
+void *tl_takehandle(lua_State *L, tl_handle *handle) {
+  void *object = handle->object;
+  handle->object = NULL;
+  if (handle->orphan == NULL)
+    return object;
+  tl_orphan **link = &tl_getstate(L)->orphans;
+  while (*link != NULL && *link != handle->orphan)
+    link = &(*link)->next;
+  if (*link != NULL) {
+    *link = handle->orphan->next;
+    free(handle->orphan);
+  }
+  handle->orphan = NULL;
+  return object;
+}
+
+tl_handle *tl_testhandle(lua_State *L, int arg, tl_class class) {
+  tl_handle *handle = lua_touserdata(L, arg);
+  if (handle == NULL || !lua_getmetatable(L, arg))
+    return NULL;
+  bool same = lua_rawequal(L, -1, lua_upvalueindex((int)class)) != 0;
+  lua_pop(L, 1);
+  return same ? handle : NULL;
+}
+
+tl_handle *tl_checkhandle(lua_State *L, int arg, tl_class class) {
+  tl_handle *handle = tl_testhandle(L, arg, class);
+  if (handle == NULL)
+    luaL_typeerror(L, arg, class_names[class]);
+  return handle;
+}
+
+void *tl_checkobject(lua_State *L, int arg, tl_class class) {
+  tl_handle *handle = tl_checkhandle(L, arg, class);
+  if (handle->object == NULL)
+    luaL_argerror(L, arg,
+                  lua_pushfstring(L, "%s is closed", class_names[class]));
+  return handle->object;
+}
+
+/* ---- the module ---------------------------------------------------------- */
+
+static int state_gc(lua_State *L) {
+  tl_state *state = lua_touserdata(L, 1);
+  state->closing = true;
+  while (state->orphans != NULL) {
+    tl_orphan *orphan = state->orphans;
+    state->orphans = orphan->next;
+    if (orphan->object != NULL)
+      object_release(orphan->class, orphan->object);
+    free(orphan);
+  }
+  return 0;
+}
+
+/* Pushes the state record. */
+static void state_new(lua_State *L) {
+  tl_state *state = lua_newuserdatauv(L, sizeof *state, 2);
+  *state = (tl_state){.soft_limit = (int64_t)256 << 20};
+  lua_createtable(L, 0, 1);
+  lua_pushcfunction(L, state_gc);
+  lua_setfield(L, -2, "__gc");
+  lua_setmetatable(L, -2);
+  lua_newtable(L);
+  lua_createtable(L, 0, 1);
+  lua_pushliteral(L, "v");
+  lua_setfield(L, -2, "__mode");
+  lua_setmetatable(L, -2);
+  lua_setiuservalue(L, -2, TL_OPEN_DEVICES);
+}
+
+/* Adds the functions to the table at the top; the shared upvalues stand at
+ * `first` and above. */
+static void add_functions(lua_State *L, int first, const luaL_Reg *functions) {
+  for (int i = 0; i < TL_STATE; i++)
+    lua_pushvalue(L, first + i);
+  luaL_setfuncs(L, functions, TL_STATE);
+}
+
+static void fill_class(lua_State *L, int first, tl_class class,
+                       const luaL_Reg *meta, const luaL_Reg *methods) {
+  lua_pushvalue(L, first + (int)class - 1);
+  add_functions(L, first, meta);
+  lua_newtable(L);
+  add_functions(L, first, methods);
+  lua_setfield(L, -2, "__index");
+  lua_pushfstring(L, "tidelock.%s", class_names[class]);
+  lua_pushvalue(L, -1);
+  lua_setfield(L, -3, "__metatable");
+  lua_pop(L, 1);
+  lua_pushstring(L, class_names[class]);
+  lua_setfield(L, -2, "__name");
+  lua_pop(L, 1);
+}
+
+/* The module's table is kept in the registry: a second copy of the library, or
+ * a second require under another name, gets the first one's. */
+__attribute__((visibility("default"))) int luaopen_tidelock_core(lua_State *L);
+int luaopen_tidelock_core(lua_State *L) {
+  luaL_checkversion(L);
+  if (lua_getfield(L, LUA_REGISTRYINDEX, "tidelock.core") == LUA_TTABLE)
+    return 1;
+  lua_settop(L, 0);
+  luaL_checkstack(L, 3 * TL_STATE + 8, NULL);
+  for (int class = TL_DEVICE; class < TL_STATE; class ++)
+    lua_newtable(L);
+  state_new(L);
+  fill_class(L, 1, TL_DEVICE, tl_device_meta, tl_device_methods);
+  fill_class(L, 1, TL_BUFFER, tl_buffer_meta, tl_buffer_methods);
+  fill_class(L, 1, TL_STREAM, tl_stream_meta, tl_stream_methods);
+  fill_class(L, 1, TL_EVENT, tl_event_meta, tl_event_methods);
+  fill_class(L, 1, TL_GATE, tl_gate_meta, tl_gate_methods);
+  fill_class(L, 1, TL_STAMP, tl_stamp_meta, tl_stamp_methods);
+  fill_class(L, 1, TL_FAULTS, tl_faults_meta, tl_faults_methods);
+  lua_newtable(L);
+  add_functions(L, 1, tl_device_functions);
+  add_functions(L, 1, tl_matmul_functions);
+  add_functions(L, 1, tl_warning_functions);
+  add_functions(L, 1, tl_faults_functions);
+  lua_pushstring(L, tl_version());
+  lua_setfield(L, -2, "version");
+  lua_pushvalue(L, -1);
+  lua_setfield(L, LUA_REGISTRYINDEX, "tidelock.core");
+  return 1;
+}

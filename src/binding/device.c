@@ -1,0 +1,501 @@
+/* Devices: opening, questions, and what is made on them. */
+#include "binding/binding.h"
+
+#include <string.h>
+
+/* ---- open devices of this state ------------------------------------------ */
+
+/* Pushes the open handle of that id and returns it; pushes nothing: NULL. */
+static tl_handle *pushopen(lua_State *L, const char *id) {
+  lua_getiuservalue(L, lua_upvalueindex(TL_STATE), TL_OPEN_DEVICES);
+  lua_getfield(L, -1, id);
+  lua_remove(L, -2);
+  tl_handle *handle = tl_testhandle(L, -1, TL_DEVICE);
+  if (handle != NULL && handle->object != NULL)
+    return handle;
+  lua_pop(L, 1);
+  return NULL;
+}
+
+/* Makes the handle at the top the open one of that id. */
+static void setopen(lua_State *L, const char *id) {
+  lua_getiuservalue(L, lua_upvalueindex(TL_STATE), TL_OPEN_DEVICES);
+  lua_pushvalue(L, -2);
+  lua_setfield(L, -2, id);
+  lua_pop(L, 1);
+}
+
+void tl_pushdevice(lua_State *L, tl_device *device) {
+  tl_handle *handle = pushopen(L, tl_device_id(device));
+  if (handle != NULL && handle->object == device)
+    return;
+  if (handle != NULL)
+    lua_pop(L, 1);
+  handle = tl_newhandle(L, TL_DEVICE);
+  tl_device_retain(device);
+  tl_sethandle(handle, device);
+  if (pushopen(L, tl_device_id(device)) == NULL)
+    setopen(L, tl_device_id(device));
+  else
+    lua_pop(L, 1);
+}
+
+static void read_options(lua_State *L, int arg, tl_device_options *options) {
+  static const char *const fields[] = {
+      "memory_limit", "queue_depth",       "wait",
+      "faults",       "blocking_launches", NULL};
+  tl_checkfields(L, arg, fields);
+  *options = (tl_device_options){.size = sizeof *options};
+  options->memory_limit = tl_fieldinteger(L, arg, "memory_limit", 0);
+  int64_t depth = tl_fieldinteger(L, arg, "queue_depth", 1024);
+  if (depth < 1 || depth > 1 << 20)
+    luaL_error(L, "option 'queue_depth': 1 to 1048576 launches wanted, got %I",
+               (LUAI_UACINT)depth);
+  options->queue_depth = (int32_t)depth;
+  const char *wait = tl_fieldstring(L, arg, "wait");
+  if (wait != NULL && strcmp(wait, "spin") == 0)
+    options->wait = TL_WAIT_SPIN;
+  else if (wait != NULL && strcmp(wait, "block") != 0)
+    luaL_error(L, "option 'wait': \"spin\" or \"block\" wanted, got \"%s\"",
+               wait);
+  options->blocking_launches =
+      tl_fieldboolean(L, arg, "blocking_launches", false);
+  if (tl_getfield(L, arg, "faults")) {
+    tl_handle *faults = tl_testhandle(L, -1, TL_FAULTS);
+    if (faults == NULL || faults->object == NULL)
+      luaL_error(L, "option 'faults': open faults expected, got %s",
+                 luaL_typename(L, -1));
+    options->faults = faults->object;
+    lua_pop(L, 1);
+  }
+}
+
+/* Whether a device was opened with the options that are asked for now. */
+static bool same_options(lua_State *L, tl_device *device,
+                         const tl_device_options *asked) {
+  tl_device_options has;
+  tl_device_opened_with(device, &has);
+  (void)L;
+  return asked->memory_limit == has.memory_limit &&
+         asked->queue_depth == has.queue_depth && asked->wait == has.wait &&
+         asked->blocking_launches == has.blocking_launches &&
+         asked->faults == has.faults;
+}
+
+/* device([id] [, options]) */
+static int device_open(lua_State *L) {
+  const char *asked = luaL_optstring(L, 1, NULL);
+  bool with_options = !lua_isnoneornil(L, 2);
+  tl_device_options options = {.size = sizeof options};
+  char id[32];
+  tl_error error;
+  if (with_options)
+    read_options(L, 2, &options);
+  tl_check(L, tl_device_canonical(asked, id, sizeof id, &error), &error);
+  tl_handle *handle = pushopen(L, id);
+  if (handle != NULL) {
+    if (with_options && !same_options(L, handle->object, &options))
+      return luaL_error(L,
+                        "device '%s' is open with other options; close it "
+                        "first, or leave the options out",
+                        id);
+    return 1;
+  }
+  handle = tl_newhandle(L, TL_DEVICE);
+  tl_device *device;
+  tl_check(L, tl_device_open(id, &options, &device, &error), &error);
+  tl_sethandle(handle, device);
+  setopen(L, id);
+  return 1;
+}
+
+/* devices() --> { {id=, name=, backend=}, ... } */
+static int device_list(lua_State *L) {
+  tl_device_info list[64];
+  int32_t count;
+  tl_error error;
+  tl_check(L, tl_device_list(list, 64, &count, &error), &error);
+  if (count > 64)
+    count = 64;
+  lua_createtable(L, count, 0);
+  for (int32_t i = 0; i < count; i++) {
+    lua_createtable(L, 0, 3);
+    lua_pushstring(L, list[i].id);
+    lua_setfield(L, -2, "id");
+    lua_pushstring(L, list[i].name);
+    lua_setfield(L, -2, "name");
+    lua_pushstring(L, list[i].backend);
+    lua_setfield(L, -2, "backend");
+    lua_rawseti(L, -2, i + 1);
+  }
+  return 1;
+}
+
+/* available(id) --> true | false, reason */
+static int device_available(lua_State *L) {
+  tl_error reason;
+  bool available = tl_device_available(luaL_checkstring(L, 1), &reason);
+  lua_pushboolean(L, available);
+  if (available)
+    return 1;
+  lua_pushstring(L, reason.text);
+  return 2;
+}
+
+/* ---- questions ----------------------------------------------------------- */
+
+static tl_device *check_device(lua_State *L) {
+  return tl_checkobject(L, 1, TL_DEVICE);
+}
+
+static int device_id(lua_State *L) {
+  lua_pushstring(L, tl_device_id(check_device(L)));
+  return 1;
+}
+
+/* Sets an integer field unless the device does not have it (-1). */
+static void set_integer(lua_State *L, const char *name, int64_t value) {
+  if (value < 0)
+    return;
+  lua_pushinteger(L, value);
+  lua_setfield(L, -2, name);
+}
+
+static void set_flag(lua_State *L, const char *name, int64_t value) {
+  lua_pushboolean(L, value > 0);
+  lua_setfield(L, -2, name);
+}
+
+static void set_three(lua_State *L, const char *name, const int64_t *values) {
+  lua_createtable(L, 3, 0);
+  for (int i = 0; i < 3; i++) {
+    lua_pushinteger(L, values[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_setfield(L, -2, name);
+}
+
+static int device_properties(lua_State *L) {
+  tl_properties p;
+  tl_error error;
+  tl_device *device = check_device(L);
+  tl_check(L, tl_device_properties(device, &p, &error), &error);
+  lua_createtable(L, 0, 24);
+  lua_pushstring(L, p.name);
+  lua_setfield(L, -2, "name");
+  lua_pushstring(L, tl_device_id(device));
+  lua_setfield(L, -2, "id");
+  lua_pushstring(L, tl_device_backend(device));
+  lua_setfield(L, -2, "backend");
+  if (p.compute_capability_major >= 0) {
+    lua_pushfstring(L, "%d.%d", (int)p.compute_capability_major,
+                    (int)p.compute_capability_minor);
+    lua_setfield(L, -2, "compute_capability");
+  }
+  set_integer(L, "max_threads_per_block", p.max_threads_per_block);
+  set_three(L, "max_block_dim", p.max_block_dim);
+  set_three(L, "max_grid_dim", p.max_grid_dim);
+  set_integer(L, "max_shared_memory_per_block", p.max_shared_memory_per_block);
+  set_integer(L, "async_engine_count", p.async_engine_count);
+  set_flag(L, "can_map_host_memory", p.can_map_host_memory);
+  set_integer(L, "multiprocessor_count", p.multiprocessor_count);
+  set_integer(L, "warp_size", p.warp_size);
+  set_flag(L, "unified_addressing", p.unified_addressing);
+  set_integer(L, "pci_bus_id", p.pci_bus_id);
+  set_integer(L, "pci_device_id", p.pci_device_id);
+  set_integer(L, "l2_cache_size", p.l2_cache_size);
+  set_integer(L, "clock_rate", p.clock_rate);
+  set_integer(L, "driver_version", p.driver_version);
+  set_integer(L, "total_memory", p.total_memory);
+  set_integer(L, "queue_depth", p.queue_depth);
+  return 1;
+}
+
+static int device_memory(lua_State *L) {
+  tl_memory_info info;
+  tl_error error;
+  tl_check(L, tl_device_memory(check_device(L), &info, &error), &error);
+  tl_report_cleanup(L, lua_touserdata(L, 1));
+  lua_createtable(L, 0, 9);
+  set_integer(L, "live", info.live);
+  set_integer(L, "peak", info.peak);
+  set_integer(L, "cached", info.cached);
+  set_integer(L, "pending", info.pending);
+  set_integer(L, "free", info.free);
+  set_integer(L, "total", info.total);
+  set_integer(L, "limit", info.limit);
+  set_integer(L, "buffers", info.buffers);
+  set_integer(L, "objects", info.objects);
+  return 1;
+}
+
+static int device_trim(lua_State *L) {
+  tl_error error;
+  tl_check(L, tl_device_trim(check_device(L), &error), &error);
+  tl_report_cleanup(L, lua_touserdata(L, 1));
+  return 0;
+}
+
+static int device_is_lost(lua_State *L) {
+  tl_error cause;
+  bool lost = tl_device_is_lost(check_device(L), &cause);
+  lua_pushboolean(L, lost);
+  if (!lost)
+    return 1;
+  lua_pushstring(L, cause.text);
+  return 2;
+}
+
+static int device_last_cleanup_error(lua_State *L) {
+  tl_error failure;
+  if (tl_device_last_cleanup_error(check_device(L), &failure))
+    lua_pushstring(L, failure.text);
+  else
+    lua_pushnil(L);
+  return 1;
+}
+
+static int device_synchronize(lua_State *L) {
+  lua_pushboolean(L, tl_waitfor(L, 1, TL_DEVICE, tl_optseconds(L, 2)));
+  tl_report_cleanup(L, tl_checkhandle(L, 1, TL_DEVICE));
+  return 1;
+}
+
+/* Pushes the words of a text as an array. */
+static void push_words(lua_State *L, const char *text) {
+  lua_newtable(L);
+  for (int i = 1; *text != '\0'; i++) {
+    size_t length = strcspn(text, " ");
+    lua_pushlstring(L, text, length);
+    lua_rawseti(L, -2, i);
+    text += length + (text[length] == ' ');
+  }
+}
+
+static int device_matmul_kernels(lua_State *L) {
+  tl_device *device = check_device(L);
+  tl_kernel_info info;
+  lua_newtable(L);
+  for (int32_t i = 0; tl_device_matmul_kernel(device, i, &info); i++) {
+    lua_createtable(L, 0, 5);
+    lua_pushstring(L, info.name);
+    lua_setfield(L, -2, "name");
+    push_words(L, info.dtypes);
+    lua_setfield(L, -2, "dtypes");
+    lua_pushstring(L, info.shapes);
+    lua_setfield(L, -2, "shapes");
+    lua_pushstring(L, info.note);
+    lua_setfield(L, -2, "note");
+    set_flag(L, "available", info.available);
+    lua_rawseti(L, -2, i + 1);
+  }
+  return 1;
+}
+
+/* ---- things made on a device --------------------------------------------- */
+
+static int device_stream(lua_State *L) {
+  tl_device *device = check_device(L);
+  tl_handle *handle = tl_newhandle(L, TL_STREAM);
+  tl_stream *stream;
+  tl_error error;
+  tl_check(L, tl_stream_create(device, &stream, &error), &error);
+  tl_sethandle(handle, stream);
+  return 1;
+}
+
+static int device_default_stream(lua_State *L) {
+  tl_device *device = check_device(L);
+  tl_handle *handle = tl_newhandle(L, TL_STREAM);
+  tl_stream *stream;
+  tl_error error;
+  tl_check(L, tl_device_default_stream(device, &stream, &error), &error);
+  tl_sethandle(handle, stream);
+  return 1;
+}
+
+static int device_event(lua_State *L) {
+  static const char *const fields[] = {"timing", NULL};
+  tl_device *device = check_device(L);
+  bool timing = true;
+  if (!lua_isnoneornil(L, 2)) {
+    tl_checkfields(L, 2, fields);
+    timing = tl_fieldboolean(L, 2, "timing", true);
+  }
+  tl_handle *handle = tl_newhandle(L, TL_EVENT);
+  tl_event *event;
+  tl_error error;
+  tl_check(L, tl_event_create(device, timing, &event, &error), &error);
+  tl_sethandle(handle, event);
+  return 1;
+}
+
+/* What zeros and full may be told: a dtype and a stream, or a table of both. */
+typedef struct fill_options {
+  int32_t dtype;
+  tl_stream *stream;
+} fill_options;
+
+static fill_options check_fill_options(lua_State *L, int arg) {
+  static const char *const fields[] = {"dtype", "stream", NULL};
+  fill_options options = {.dtype = TL_FLOAT32};
+  if (lua_istable(L, arg)) {
+    tl_checkfields(L, arg, fields);
+    if (tl_getfield(L, arg, "dtype")) {
+      options.dtype = tl_readdtype(L, -1);
+      lua_pop(L, 1);
+    }
+    options.stream = tl_fieldstream(L, arg);
+    return options;
+  }
+  if (tl_testhandle(L, arg, TL_STREAM) == NULL)
+    options.dtype = tl_optdtype(L, arg++);
+  options.stream = tl_optstream(L, arg);
+  return options;
+}
+
+static int push_filled(lua_State *L, double value, int arg) {
+  int64_t shape[TL_MAX_DIMENSIONS];
+  tl_error error;
+  tl_device *device = check_device(L);
+  int32_t dimensions = tl_checkshape(L, 2, shape);
+  fill_options options = check_fill_options(L, arg);
+  tl_buffer *buffer =
+      tl_pushbuffer(L, device, options.dtype, dimensions, shape, NULL, NULL);
+  /* A finalizer may have closed either while memory was collected. */
+  device = check_device(L);
+  options = check_fill_options(L, arg);
+  tl_stream *stream = tl_readystream(L, device, options.stream);
+  tl_status status = tl_buffer_fill(buffer, value, stream, &error);
+  tl_stream_release(stream);
+  tl_check(L, status, &error);
+  return 1;
+}
+
+static int device_zeros(lua_State *L) {
+  lua_settop(L, 4);
+  return push_filled(L, 0, 3);
+}
+
+static int device_full(lua_State *L) {
+  lua_settop(L, 5);
+  return push_filled(L, luaL_checknumber(L, 3), 4);
+}
+
+static int device_empty(lua_State *L) {
+  int64_t shape[TL_MAX_DIMENSIONS];
+  tl_device *device = check_device(L);
+  int32_t dimensions = tl_checkshape(L, 2, shape);
+  tl_pushbuffer(L, device, tl_optdtype(L, 3), dimensions, shape, NULL, NULL);
+  return 1;
+}
+
+/* The packed elements of a table, in a userdata that is pushed; or those of a
+ * string of whole elements. Fills the shape in. */
+static const void *read_data(lua_State *L, int arg, int32_t dtype,
+                             tl_layout *layout, size_t *nbytes) {
+  size_t element = (size_t)tl_dtype_size(dtype);
+  *layout = (tl_layout){.dtype = dtype, .dimensions = 1, .shape = {0, 1, 1}};
+  if (lua_type(L, arg) == LUA_TSTRING) {
+    const char *string = lua_tolstring(L, arg, nbytes);
+    if (*nbytes % element != 0)
+      luaL_argerror(L, arg,
+                    lua_pushfstring(L, "length %I is not a multiple of %d",
+                                    (LUAI_UACINT)*nbytes, (int)element));
+    layout->shape[0] = (int64_t)(*nbytes / element);
+    lua_pushnil(L);
+    return string;
+  }
+  if (!lua_istable(L, arg))
+    luaL_typeerror(L, arg, "table or string");
+  layout->dimensions = tl_tableshape(L, arg, layout->shape);
+  layout->size = layout->shape[0] * layout->shape[1] * layout->shape[2];
+  *nbytes = (size_t)layout->size * element;
+  unsigned char *elements = lua_newuserdatauv(L, *nbytes, 0);
+  tl_readtable(L, arg, layout, elements);
+  return elements;
+}
+
+/* array(table | string [, dtype]): the contents are there at once. */
+static int device_array(lua_State *L) {
+  tl_layout layout;
+  size_t nbytes;
+  tl_error error;
+  check_device(L);
+  const void *data = read_data(L, 2, tl_optdtype(L, 3), &layout, &nbytes);
+  tl_device *device = check_device(L); /* __index may have run */
+  tl_buffer *buffer = tl_pushbuffer(L, device, layout.dtype, layout.dimensions,
+                                    layout.shape, NULL, NULL);
+  tl_check(L, tl_buffer_upload(buffer, data, nbytes, &error), &error);
+  return 1;
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+static int device_gc(lua_State *L) {
+  tl_device_release(tl_takehandle(L, tl_checkhandle(L, 1, TL_DEVICE)));
+  return 0;
+}
+
+/* Unlike a collected handle, a closed device accepts no further calls, not
+ * through its buffers and streams either. */
+static int device_close(lua_State *L) {
+  tl_device *device = tl_takehandle(L, tl_checkhandle(L, 1, TL_DEVICE));
+  if (device != NULL)
+    tl_device_close(device);
+  tl_device_release(device);
+  return 0;
+}
+
+static int device_tostring(lua_State *L) {
+  tl_handle *handle = tl_checkhandle(L, 1, TL_DEVICE);
+  if (handle->object == NULL)
+    lua_pushliteral(L, "device (closed)");
+  else
+    lua_pushfstring(L, "device %s", tl_device_id(handle->object));
+  return 1;
+}
+
+static int device_eq(lua_State *L) {
+  tl_handle *a = tl_testhandle(L, 1, TL_DEVICE);
+  tl_handle *b = tl_testhandle(L, 2, TL_DEVICE);
+  lua_pushboolean(L, a != NULL && b != NULL && a->object != NULL &&
+                         a->object == b->object);
+  return 1;
+}
+
+const luaL_Reg tl_device_methods[] = {
+    {"id", device_id},
+    {"properties", device_properties},
+    {"memory", device_memory},
+    {"trim", device_trim},
+    {"is_lost", device_is_lost},
+    {"last_cleanup_error", device_last_cleanup_error},
+    {"now", tl_stamp_now},
+    {"synchronize", device_synchronize},
+    {"matmul_kernels", device_matmul_kernels},
+    {"default_stream", device_default_stream},
+    {"stream", device_stream},
+    {"event", device_event},
+    {"empty", device_empty},
+    {"zeros", device_zeros},
+    {"full", device_full},
+    {"array", device_array},
+    {"close", device_close},
+    {NULL, NULL},
+};
+
+const luaL_Reg tl_device_meta[] = {
+    {"__gc", device_gc},
+    {"__close", device_close},
+    {"__tostring", device_tostring},
+    {"__eq", device_eq},
+    {NULL, NULL},
+};
+
+const luaL_Reg tl_device_functions[] = {
+    {"device", device_open},
+    {"devices", device_list},
+    {"available", device_available},
+    {NULL, NULL},
+};

@@ -1,0 +1,84 @@
+/* gpu.matmul(a, b [, c] [, stream | options]) --> c */
+#include "binding/binding.h"
+
+#include <string.h>
+
+typedef struct matmul_options {
+  tl_matmul_options core;
+  double alpha, beta;
+} matmul_options;
+
+static const char *const fields[] = {"stream",      "kernel",      "compute",
+                                     "transpose_a", "transpose_b", "alpha",
+                                     "beta",        NULL};
+
+/* Reads a stream, an options table or nothing at the index. */
+static void read_options(lua_State *L, int arg, matmul_options *options) {
+  *options =
+      (matmul_options){.core = {.size = sizeof options->core}, .alpha = 1};
+  if (lua_isnoneornil(L, arg))
+    return;
+  if (!lua_istable(L, arg)) {
+    options->core.stream = tl_checkobject(L, arg, TL_STREAM);
+    return;
+  }
+  tl_checkfields(L, arg, fields);
+  options->core.stream = tl_fieldstream(L, arg);
+  options->core.kernel = tl_fieldstring(L, arg, "kernel");
+  options->core.compute = tl_fieldstring(L, arg, "compute");
+  options->core.transpose_a = tl_fieldboolean(L, arg, "transpose_a", false);
+  options->core.transpose_b = tl_fieldboolean(L, arg, "transpose_b", false);
+  options->alpha = tl_fieldnumber(L, arg, "alpha", 1);
+  options->beta = tl_fieldnumber(L, arg, "beta", 0);
+}
+
+/* Puts a new buffer for the product at index 3. */
+static void make_result(lua_State *L, const matmul_options *options) {
+  tl_buffer *a = tl_checkobject(L, 1, TL_BUFFER);
+  tl_buffer *b = tl_checkobject(L, 2, TL_BUFFER);
+  tl_layout result;
+  tl_error error;
+  if (options->beta != 0)
+    luaL_error(L, "matmul: beta is %f, but there is no c to read",
+               (lua_Number)options->beta);
+  tl_check(L, tl_matmul_result(a, b, &options->core, &result, &error), &error);
+  tl_pushbuffer(L, tl_buffer_device(a), result.dtype, result.dimensions,
+                result.shape, a, b);
+  lua_replace(L, 3);
+}
+
+static int matmul(lua_State *L) {
+  matmul_options options;
+  tl_error error;
+  tl_checkobject(L, 1, TL_BUFFER);
+  tl_checkobject(L, 2, TL_BUFFER);
+  bool has_c = tl_testhandle(L, 3, TL_BUFFER) != NULL;
+  if (!has_c && !lua_isnoneornil(L, 3)) { /* c was left out */
+    lua_pushnil(L);
+    lua_insert(L, 3);
+  }
+  if (lua_gettop(L) > 4)
+    return luaL_error(L, "matmul: at most 4 arguments, got %d", lua_gettop(L));
+  lua_settop(L, 4);
+  read_options(L, 4, &options);
+  if (has_c)
+    tl_checkobject(L, 3, TL_BUFFER);
+  else
+    make_result(L, &options);
+  read_options(L, 4, &options); /* a finalizer may have run */
+  tl_buffer *c = tl_checkobject(L, 3, TL_BUFFER);
+  tl_stream *stream =
+      tl_readystream(L, tl_buffer_device(c), options.core.stream);
+  options.core.stream = stream;
+  options.core.alpha = &options.alpha;
+  options.core.beta = &options.beta;
+  tl_status status =
+      tl_matmul(tl_checkobject(L, 1, TL_BUFFER),
+                tl_checkobject(L, 2, TL_BUFFER), c, &options.core, &error);
+  tl_stream_release(stream);
+  tl_check(L, status, &error);
+  lua_settop(L, 3);
+  return 1;
+}
+
+const luaL_Reg tl_matmul_functions[] = {{"matmul", matmul}, {NULL, NULL}};

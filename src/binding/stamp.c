@@ -1,0 +1,202 @@
+/* Time stamps that remember what was in flight: dev:now(), and subtraction
+ * that says what the difference is a time of. */
+#include "binding/binding.h"
+
+#include <string.h>
+
+typedef struct stamp {
+  tl_handle handle; /* the device */
+  int64_t nanoseconds;
+  int32_t count;
+  tl_mark marks[]; /* where each stream stood */
+} stamp;
+
+/* Where the streams stand now; room for a few is on the C stack. */
+typedef struct reading {
+  int64_t nanoseconds;
+  int32_t count;
+  tl_mark *marks;
+  tl_mark few[8];
+} reading;
+
+/* May push a userdata with the marks. Streams may be made by other threads
+ * meanwhile: looks again until they fit. */
+static void read_now(lua_State *L, tl_device *device, reading *r) {
+  tl_error error;
+  int32_t room = sizeof r->few / sizeof r->few[0];
+  r->marks = r->few;
+  tl_check(L,
+           tl_device_stamp(device, &r->nanoseconds, r->marks, room, &r->count,
+                           &error),
+           &error);
+  while (r->count > room) {
+    room = r->count + 8;
+    r->marks = lua_newuserdatauv(L, (size_t)room * sizeof *r->marks, 0);
+    tl_check(L,
+             tl_device_stamp(device, &r->nanoseconds, r->marks, room, &r->count,
+                             &error),
+             &error);
+  }
+}
+
+int tl_stamp_now(lua_State *L) {
+  tl_device *device = tl_checkobject(L, 1, TL_DEVICE);
+  reading r;
+  read_now(L, device, &r);
+  size_t nbytes = (size_t)r.count * sizeof *r.marks;
+  stamp *s = tl_newobject(L, TL_STAMP, sizeof *s + nbytes);
+  s->nanoseconds = r.nanoseconds;
+  s->count = r.count;
+  if (nbytes > 0)
+    memcpy(s->marks, r.marks, nbytes);
+  tl_device_retain(device);
+  tl_sethandle(&s->handle, device);
+  return 1;
+}
+
+static stamp *check_stamp(lua_State *L, int arg) {
+  tl_checkobject(L, arg, TL_STAMP);
+  return lua_touserdata(L, arg);
+}
+
+/* Launches in flight: between least and most, of `made`. */
+typedef struct flight {
+  uint64_t least, most, made;
+} flight;
+
+static uint64_t above(uint64_t a, uint64_t b) {
+  return a > b ? a - b : 0;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b) {
+  return a > b ? a : b;
+}
+
+/* How many launches the stream had seen at the stamp. */
+static uint64_t launched_at(const stamp *s, uint64_t stream) {
+  for (int32_t i = 0; i < s->count; i++)
+    if (s->marks[i].stream == stream)
+      return s->marks[i].launched;
+  return 0;
+}
+
+/* What was in flight at the marks, of the launches made since the stamp `from`
+ * (NULL: ever). */
+static flight in_flight(const tl_mark *marks, int32_t count,
+                        const stamp *from) {
+  flight f = {0, 0, 0};
+  for (int32_t i = 0; i < count; i++) {
+    const tl_mark *m = &marks[i];
+    uint64_t before = from != NULL ? launched_at(from, m->stream) : 0;
+    f.made += above(m->launched, before);
+    f.least += above(m->launched, larger(before, m->completed_most));
+    f.most += above(m->launched, larger(before, m->completed_least));
+  }
+  return f;
+}
+
+/* Pushes the details that a warning carries, its place included. */
+static void push_details(lua_State *L, double seconds, const flight *f) {
+  lua_createtable(L, 0, 5);
+  lua_pushnumber(L, seconds);
+  lua_setfield(L, -2, "seconds");
+  lua_pushinteger(L, (lua_Integer)f->least);
+  lua_setfield(L, -2, "least");
+  lua_pushinteger(L, (lua_Integer)f->most);
+  lua_setfield(L, -2, "most");
+  lua_pushinteger(L, (lua_Integer)f->made);
+  lua_setfield(L, -2, "made");
+  luaL_where(L, 1);
+  lua_setfield(L, -2, "where");
+}
+
+/* Whether the count is exact. */
+static const char *about(const flight *f) {
+  return f->least == f->most ? "" : "about ";
+}
+
+/* Stack from here on: later, earlier, seconds. */
+enum { SECONDS = 3 };
+
+static int sub_finish(lua_State *L, int status, lua_KContext context) {
+  (void)status;
+  (void)context;
+  lua_settop(L, SECONDS);
+  return 1;
+}
+
+static int sub_warn_inflight(lua_State *L, int status, lua_KContext context) {
+  (void)status;
+  (void)context;
+  const stamp *later = lua_touserdata(L, 1), *earlier = lua_touserdata(L, 2);
+  lua_settop(L, SECONDS);
+  flight f = in_flight(later->marks, later->count, earlier);
+  if (f.least == 0)
+    return sub_finish(L, LUA_OK, 0);
+  push_details(L, lua_tonumber(L, SECONDS), &f);
+  lua_pushfstring(
+      L,
+      "clock stopped with %s%I of %I launches in flight: this is enqueue time, "
+      "not execution time; synchronize before you stop the clock",
+      about(&f), (LUAI_UACINT)f.most, (LUAI_UACINT)f.made);
+  return tl_warn(L, "W-INFLIGHT", lua_tostring(L, -1), -2, 0, sub_finish);
+}
+
+/* later - earlier --> seconds; warns when that is not the time of the work */
+static int stamp_sub(lua_State *L) {
+  const stamp *later = check_stamp(L, 1), *earlier = check_stamp(L, 2);
+  if (later->handle.object != earlier->handle.object)
+    return luaL_error(L, "the later stamp is of %s, the earlier one of %s",
+                      tl_device_id(later->handle.object),
+                      tl_device_id(earlier->handle.object));
+  double seconds = (double)(later->nanoseconds - earlier->nanoseconds) * 1e-9;
+  lua_settop(L, 2);
+  lua_pushnumber(L, seconds);
+  if (seconds < 0)
+    return 1;
+  flight f = in_flight(earlier->marks, earlier->count, NULL);
+  if (f.least == 0)
+    return sub_warn_inflight(L, LUA_OK, 0);
+  push_details(L, seconds, &f);
+  lua_pushfstring(L,
+                  "%s%I earlier launches were still running when the clock "
+                  "started: their time is in this number; synchronize first",
+                  about(&f), (LUAI_UACINT)f.most);
+  return tl_warn(L, "W-BACKLOG", lua_tostring(L, -1), -2, 0, sub_warn_inflight);
+}
+
+/* elapsed() --> seconds since the stamp, launches made since and in flight */
+static int stamp_elapsed(lua_State *L) {
+  const stamp *from = check_stamp(L, 1);
+  reading r;
+  read_now(L, from->handle.object, &r);
+  flight f = in_flight(r.marks, r.count, from);
+  lua_pushnumber(L, (double)(r.nanoseconds - from->nanoseconds) * 1e-9);
+  lua_pushinteger(L, (lua_Integer)f.most);
+  return 2;
+}
+
+static int stamp_gc(lua_State *L) {
+  tl_device_release(tl_takehandle(L, tl_checkhandle(L, 1, TL_STAMP)));
+  return 0;
+}
+
+static int stamp_tostring(lua_State *L) {
+  tl_handle *handle = tl_checkhandle(L, 1, TL_STAMP);
+  const stamp *s = lua_touserdata(L, 1);
+  if (handle->object == NULL)
+    lua_pushliteral(L, "stamp (closed)");
+  else
+    lua_pushfstring(L, "stamp %f s on %s", (lua_Number)s->nanoseconds * 1e-9,
+                    tl_device_id(handle->object));
+  return 1;
+}
+
+const luaL_Reg tl_stamp_methods[] = {
+    {"elapsed", stamp_elapsed}, {"close", stamp_gc}, {NULL, NULL}};
+
+const luaL_Reg tl_stamp_meta[] = {
+    {"__gc", stamp_gc},   {"__close", stamp_gc},
+    {"__sub", stamp_sub}, {"__tostring", stamp_tostring},
+    {NULL, NULL},
+};

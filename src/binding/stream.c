@@ -1,0 +1,185 @@
+/* Streams: what is enqueued on them, and waiting for them. */
+#include "binding/binding.h"
+
+static tl_stream *check_stream(lua_State *L) {
+  return tl_checkobject(L, 1, TL_STREAM);
+}
+
+/* A new reference to the stream that was given, or to the default one. */
+static tl_stream *stream_retained(lua_State *L, tl_device *device,
+                                  tl_stream *stream) {
+  tl_error error;
+  if (stream == NULL)
+    tl_check(L, tl_device_default_stream(device, &stream, &error), &error);
+  else
+    tl_stream_retain(stream);
+  return stream;
+}
+
+/* While the queue is full a hook may run and may raise: a handle on the stack
+ * holds the reference then. */
+static tl_stream *wait_for_room(lua_State *L, tl_stream *stream) {
+  tl_error error;
+  bool reached = false;
+  tl_handle *anchor = lua_newuserdatauv(L, sizeof *anchor, 0);
+  *anchor = (tl_handle){.object = stream};
+  lua_pushvalue(L, lua_upvalueindex(TL_STREAM));
+  lua_setmetatable(L, -2);
+  while (!reached) {
+    tl_check(L, tl_stream_reserve(stream, 0.05, &reached, &error), &error);
+    if (!reached)
+      tl_poll(L);
+  }
+  anchor->object = NULL;
+  lua_pop(L, 1);
+  return stream;
+}
+
+tl_stream *tl_readystream(lua_State *L, tl_device *device, tl_stream *stream) {
+  tl_error error;
+  bool reached;
+  stream = stream_retained(L, device, stream);
+  tl_locate(L, stream);
+  tl_status status = tl_stream_reserve(stream, 0, &reached, &error);
+  if (status == TL_OK && !reached)
+    return wait_for_room(L, stream);
+  if (status != TL_OK)
+    tl_stream_release(stream);
+  tl_check(L, status, &error);
+  return stream;
+}
+
+/* ---- methods ------------------------------------------------------------- */
+
+static int stream_spin(lua_State *L) {
+  tl_error error;
+  tl_stream *stream = check_stream(L);
+  double seconds = luaL_checknumber(L, 2);
+  stream = tl_readystream(L, tl_stream_device(stream), stream);
+  tl_status status = tl_stream_spin(stream, seconds, &error);
+  tl_stream_release(stream);
+  tl_check(L, status, &error);
+  return 0;
+}
+
+static int stream_synchronize(lua_State *L) {
+  lua_pushboolean(L, tl_waitfor(L, 1, TL_STREAM, tl_optseconds(L, 2)));
+  return 1;
+}
+
+static int stream_done(lua_State *L) {
+  bool done;
+  tl_error error;
+  tl_check(L, tl_stream_done(check_stream(L), &done, &error), &error);
+  lua_pushboolean(L, done);
+  return 1;
+}
+
+/* inflight() --> least, most */
+static int stream_inflight(lua_State *L) {
+  int64_t least, most;
+  tl_error error;
+  tl_check(L, tl_stream_inflight(check_stream(L), &least, &most, &error),
+           &error);
+  lua_pushinteger(L, least);
+  lua_pushinteger(L, most);
+  return 2;
+}
+
+/* record([event]) --> the event, or a new one with timing */
+static int stream_record(lua_State *L) {
+  tl_error error;
+  tl_stream *stream = check_stream(L);
+  tl_event *event;
+  if (lua_isnoneornil(L, 2)) {
+    lua_settop(L, 1);
+    tl_handle *handle = tl_newhandle(L, TL_EVENT);
+    tl_check(L, tl_event_create(tl_stream_device(stream), true, &event, &error),
+             &error);
+    tl_sethandle(handle, event);
+  } else {
+    event = tl_checkobject(L, 2, TL_EVENT);
+  }
+  if (tl_event_timing(event)) { /* takes a slot */
+    stream = tl_readystream(L, tl_stream_device(stream), stream);
+    event = tl_checkobject(L, 2, TL_EVENT);
+  } else {
+    tl_stream_retain(stream);
+  }
+  tl_status status = tl_stream_record(stream, event, &error);
+  tl_stream_release(stream);
+  tl_check(L, status, &error);
+  lua_settop(L, 2);
+  return 1;
+}
+
+static int stream_wait_event(lua_State *L) {
+  tl_error error;
+  tl_stream *stream = check_stream(L);
+  tl_check(L,
+           tl_stream_wait_event(stream, tl_checkobject(L, 2, TL_EVENT), &error),
+           &error);
+  return 0;
+}
+
+/* gate{timeout=} --> a closed gate */
+static int stream_gate(lua_State *L) {
+  static const char *const fields[] = {"timeout", NULL};
+  tl_error error;
+  tl_stream *stream = check_stream(L);
+  double timeout = 1;
+  if (!lua_isnoneornil(L, 2)) {
+    tl_checkfields(L, 2, fields);
+    timeout = tl_fieldnumber(L, 2, "timeout", timeout);
+  }
+  tl_handle *handle = tl_newhandle(L, TL_GATE);
+  tl_gate *gate;
+  tl_check(L, tl_gate_create(stream, timeout, &gate, &error), &error);
+  tl_sethandle(handle, gate);
+  return 1;
+}
+
+static int stream_device(lua_State *L) {
+  tl_pushdevice(L, tl_stream_device(check_stream(L)));
+  return 1;
+}
+
+static int stream_close(lua_State *L) {
+  tl_stream_release(tl_takehandle(L, tl_checkhandle(L, 1, TL_STREAM)));
+  return 0;
+}
+
+static int stream_tostring(lua_State *L) {
+  tl_handle *handle = tl_checkhandle(L, 1, TL_STREAM);
+  if (handle->object == NULL)
+    lua_pushliteral(L, "stream (closed)");
+  else
+    lua_pushfstring(L, "stream %I on %s",
+                    (LUAI_UACINT)tl_stream_number(handle->object),
+                    tl_device_id(tl_stream_device(handle->object)));
+  return 1;
+}
+
+static int stream_eq(lua_State *L) {
+  tl_handle *a = tl_testhandle(L, 1, TL_STREAM);
+  tl_handle *b = tl_testhandle(L, 2, TL_STREAM);
+  lua_pushboolean(L, a != NULL && b != NULL && a->object != NULL &&
+                         a->object == b->object);
+  return 1;
+}
+
+const luaL_Reg tl_stream_methods[] = {
+    {"spin", stream_spin},     {"synchronize", stream_synchronize},
+    {"done", stream_done},     {"inflight", stream_inflight},
+    {"record", stream_record}, {"wait_event", stream_wait_event},
+    {"gate", stream_gate},     {"device", stream_device},
+    {"close", stream_close},   {NULL, NULL},
+};
+
+const luaL_Reg tl_stream_meta[] = {
+    {"__gc", stream_close},
+    {"__close", stream_close},
+    {"__tostring", stream_tostring},
+    {"__eq", stream_eq},
+    {NULL, NULL},
+};

@@ -1,0 +1,431 @@
+/* Buffers and views: layouts, reading and writing, fill and copy. */
+#include "core/buffer.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/call.h"
+#include "core/device.h"
+#include "core/launch.h"
+
+/* ---- layouts ------------------------------------------------------------- */
+
+/* Checks dtype and shape and computes the packed layout, free of overflow. */
+static tl_status layout_pack(int32_t dtype, int32_t dimensions,
+                             const int64_t *shape, tl_layout *layout,
+                             tl_error *error) {
+  if (tl_dtype_name(dtype) == NULL)
+    return tl_fail(error, TL_INVALID_ARGUMENT, "there is no dtype %d",
+                   (int)dtype);
+  if (dimensions < 1 || dimensions > TL_MAX_DIMENSIONS)
+    return tl_fail(error, TL_INVALID_ARGUMENT,
+                   "a shape has 1 to %d dimensions, got %d", TL_MAX_DIMENSIONS,
+                   (int)dimensions);
+  *layout = (tl_layout){.dtype = dtype, .dimensions = dimensions, .size = 1};
+  bool empty = false;
+  for (int32_t i = 0; i < dimensions; i++) {
+    if (shape[i] < 0)
+      return tl_fail(error, TL_INVALID_ARGUMENT,
+                     "size must be >= 0, got %" PRId64, shape[i]);
+    empty = empty || shape[i] == 0;
+  }
+  int64_t room = INT64_MAX / tl_dtype_size(dtype);
+  for (int32_t i = dimensions - 1; i >= 0; i--) {
+    layout->shape[i] = shape[i];
+    layout->stride[i] = layout->size;
+    if (empty)
+      continue;
+    if (shape[i] > room / layout->size)
+      return tl_fail(error, TL_INVALID_ARGUMENT,
+                     "size overflows: more than %" PRId64 " bytes", INT64_MAX);
+    layout->size *= shape[i];
+  }
+  if (empty)
+    layout->size = 0;
+  for (int32_t i = dimensions; i < TL_MAX_DIMENSIONS; i++)
+    layout->shape[i] = layout->stride[i] = 1;
+  return TL_OK;
+}
+
+/* How many elements lie between the first and the last one, both included. */
+static int64_t layout_reach(const tl_layout *layout) {
+  if (layout->size == 0)
+    return 0;
+  int64_t reach = 1;
+  for (int32_t i = 0; i < layout->dimensions; i++) {
+    int64_t steps = layout->shape[i] - 1;
+    if (steps > 0 && layout->stride[i] > (INT64_MAX - reach) / steps)
+      return INT64_MAX;
+    reach += steps * layout->stride[i];
+  }
+  return reach;
+}
+
+static size_t layout_nbytes(const tl_layout *layout) {
+  return (size_t)(layout->size * tl_dtype_size(layout->dtype));
+}
+
+tl_block tl_buffer_block(const tl_buffer *buffer) {
+  const tl_layout *l = &buffer->layout;
+  size_t element = (size_t)tl_dtype_size(l->dtype);
+  int32_t last = l->dimensions - 1;
+  tl_block block = {.memory = buffer->memory->impl,
+                    .offset = (size_t)l->offset * element,
+                    .width = (size_t)l->shape[last] * element,
+                    .rows = 1,
+                    .planes = 1};
+  block.pitch = block.width;
+  if (last >= 1) {
+    block.rows = (size_t)l->shape[last - 1];
+    block.pitch = (size_t)l->stride[last - 1] * element;
+  }
+  block.plane_pitch = block.rows * block.pitch;
+  if (last >= 2) {
+    block.planes = (size_t)l->shape[last - 2];
+    block.plane_pitch = (size_t)l->stride[last - 2] * element;
+  }
+  if (block.planes > 1 && block.plane_pitch == block.rows * block.pitch) {
+    block.rows *= block.planes;
+    block.planes = 1;
+    block.plane_pitch = block.rows * block.pitch;
+  }
+  if (block.rows > 1 && block.pitch == block.width && block.planes == 1) {
+    block.width *= block.rows;
+    block.rows = 1;
+    block.pitch = block.plane_pitch = block.width;
+  }
+  return block;
+}
+
+/* [low, high) and [low + offset, low + offset + length) share a number. */
+static bool spans_meet(int64_t length_a, int64_t offset, int64_t length_b) {
+  return offset < length_a && offset + length_b > 0;
+}
+
+/* Two matrices in rows `stride` apart, b starting `offset` elements after a:
+ * a column of b lies under a column of a in the same row or, shifted by one
+ * row, across the stride. */
+static bool matrices_meet(const int64_t *a, const int64_t *b, int64_t stride,
+                          int64_t offset) {
+  int64_t row = offset / stride, column = offset % stride;
+  if (column < 0) {
+    column += stride;
+    row--;
+  }
+  return (spans_meet(a[1], column, b[1]) && spans_meet(a[0], row, b[0])) ||
+         (spans_meet(a[1], column - stride, b[1]) &&
+          spans_meet(a[0], row + 1, b[0]));
+}
+
+bool tl_buffer_overlaps(const tl_buffer *a, const tl_buffer *b) {
+  const tl_layout *x = &a->layout, *y = &b->layout;
+  if (a->memory != b->memory || x->size == 0 || y->size == 0)
+    return false;
+  int64_t offset = y->offset - x->offset;
+  if (!spans_meet(layout_reach(x), offset, layout_reach(y)))
+    return false;
+  if (x->dimensions == 2 && y->dimensions == 2 &&
+      x->stride[0] == y->stride[0] && x->stride[0] > 0)
+    return matrices_meet(x->shape, y->shape, x->stride[0], offset);
+  return true;
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+static tl_buffer *buffer_new(tl_device *device, const tl_layout *layout,
+                             tl_error *error) {
+  tl_buffer *buffer = tl_allocate(device->options.faults, "allocate: handle",
+                                  sizeof *buffer, error);
+  if (buffer == NULL)
+    return NULL;
+  atomic_init(&buffer->handles, 1);
+  buffer->layout = *layout;
+  return buffer;
+}
+
+tl_status tl_buffer_create(tl_device *device, int32_t dtype, int32_t dimensions,
+                           const int64_t *shape, tl_buffer **out,
+                           tl_error *error) {
+  *out = NULL;
+  tl_layout layout;
+  tl_status status = layout_pack(dtype, dimensions, shape, &layout, error);
+  if (status == TL_OK)
+    status = tl_device_check(device, error);
+  if (status != TL_OK)
+    return status;
+  tl_buffer *buffer = buffer_new(device, &layout, error);
+  if (buffer == NULL)
+    return TL_OUT_OF_MEMORY;
+  status =
+      tl_memory_create(device, layout_nbytes(&layout), &buffer->memory, error);
+  if (status != TL_OK) {
+    free(buffer);
+    return status;
+  }
+  *out = buffer;
+  return TL_OK;
+}
+
+/* Puts the caller's strides in, each at least what the inner ones span. */
+static tl_status view_strides(tl_layout *layout, const int64_t *strides,
+                              tl_error *error) {
+  for (int32_t i = layout->dimensions - 2; i >= 0; i--) {
+    int64_t inner = layout->shape[i + 1];
+    int64_t least = inner > INT64_MAX / layout->stride[i + 1]
+                        ? INT64_MAX
+                        : inner * layout->stride[i + 1];
+    int64_t stride = strides != NULL ? strides[i] : least;
+    if (stride < least)
+      return tl_fail(error, TL_INVALID_ARGUMENT,
+                     "stride %" PRId64 " < %" PRId64
+                     ", what dimension %d spans",
+                     stride, least, (int)i + 2);
+    layout->stride[i] = stride;
+  }
+  return TL_OK;
+}
+
+tl_status tl_buffer_view(tl_buffer *buffer, int64_t offset, int32_t dimensions,
+                         const int64_t *shape, const int64_t *strides,
+                         tl_buffer **out, tl_error *error) {
+  *out = NULL;
+  tl_device *device = buffer->memory->object.device;
+  tl_layout layout;
+  tl_status status = tl_device_check(device, error);
+  if (status == TL_OK)
+    status =
+        layout_pack(buffer->layout.dtype, dimensions, shape, &layout, error);
+  if (status == TL_OK)
+    status = view_strides(&layout, strides, error);
+  if (status != TL_OK)
+    return status;
+  int64_t room = layout_reach(&buffer->layout);
+  if (offset < 0 || offset > room)
+    return tl_fail(error, TL_INVALID_ARGUMENT,
+                   "offset must be 0 to %" PRId64 ", got %" PRId64, room,
+                   offset);
+  int64_t reach = layout_reach(&layout);
+  if (reach > room - offset)
+    return tl_fail(error, TL_INVALID_ARGUMENT,
+                   "the view needs %" PRId64 " elements after offset %" PRId64
+                   ", the buffer has %" PRId64,
+                   reach, offset, room - offset);
+  tl_buffer *view = buffer_new(device, &layout, error);
+  if (view == NULL)
+    return TL_OUT_OF_MEMORY;
+  view->layout.offset = buffer->layout.offset + offset;
+  view->view = true;
+  view->memory = buffer->memory;
+  tl_memory_retain(view->memory);
+  atomic_fetch_add(&device->objects, 1);
+  *out = view;
+  return TL_OK;
+}
+
+void tl_buffer_retain(tl_buffer *buffer) {
+  atomic_fetch_add(&buffer->handles, 1);
+}
+
+void tl_buffer_release(tl_buffer *buffer) {
+  if (buffer == NULL || atomic_fetch_sub(&buffer->handles, 1) != 1)
+    return;
+  if (buffer->view)
+    atomic_fetch_sub(&buffer->memory->object.device->objects, 1);
+  tl_memory_release(buffer->memory);
+  free(buffer);
+}
+
+void tl_buffer_layout(const tl_buffer *buffer, tl_layout *layout) {
+  *layout = buffer->layout;
+}
+
+tl_device *tl_buffer_device(const tl_buffer *buffer) {
+  return buffer->memory->object.device;
+}
+
+int64_t tl_buffer_owned(const tl_buffer *buffer) {
+  return buffer->view ? 0 : (int64_t)buffer->memory->nbytes;
+}
+
+/* ---- reading and writing ------------------------------------------------- */
+
+tl_status tl_buffer_wait(tl_buffer *buffer, double seconds, bool *reached,
+                         tl_error *error) {
+  *reached = false;
+  tl_status status = tl_device_check(tl_buffer_device(buffer), error);
+  if (status == TL_OK)
+    status = tl_memory_wait(buffer->memory, seconds, reached, error);
+  return status;
+}
+
+static tl_status transfer_begin(tl_buffer *buffer, size_t wanted, size_t nbytes,
+                                tl_error *error) {
+  if (nbytes != wanted)
+    return tl_fail(error, TL_INVALID_ARGUMENT,
+                   "%zu bytes were given, the buffer holds %zu", nbytes,
+                   wanted);
+  bool reached;
+  return tl_buffer_wait(buffer, -1, &reached, error);
+}
+
+static tl_status block_write(tl_buffer *buffer, const tl_block *block,
+                             const void *data, tl_error *error) {
+  tl_status status =
+      tl_call_write(tl_buffer_device(buffer), block, data, error);
+  if (status == TL_OK)
+    buffer->memory->written = true;
+  return status;
+}
+
+tl_status tl_buffer_upload(tl_buffer *buffer, const void *data, size_t nbytes,
+                           tl_error *error) {
+  tl_status status =
+      transfer_begin(buffer, layout_nbytes(&buffer->layout), nbytes, error);
+  if (status != TL_OK || nbytes == 0)
+    return status;
+  tl_block block = tl_buffer_block(buffer);
+  return block_write(buffer, &block, data, error);
+}
+
+tl_status tl_buffer_download(tl_buffer *buffer, void *data, size_t nbytes,
+                             tl_error *error) {
+  tl_status status =
+      transfer_begin(buffer, layout_nbytes(&buffer->layout), nbytes, error);
+  if (status != TL_OK || nbytes == 0)
+    return status;
+  tl_block block = tl_buffer_block(buffer);
+  return tl_call_read(tl_buffer_device(buffer), &block, data, error);
+}
+
+/* The block of one element. */
+static tl_status element_block(tl_buffer *buffer, const int64_t *index,
+                               tl_block *block, tl_error *error) {
+  const tl_layout *l = &buffer->layout;
+  int64_t place = l->offset;
+  for (int32_t i = 0; i < l->dimensions; i++) {
+    if (index[i] < 0 || index[i] >= l->shape[i])
+      return tl_fail(error, TL_INVALID_ARGUMENT,
+                     "index %d must be 0 to %" PRId64 ", got %" PRId64,
+                     (int)i + 1, l->shape[i] - 1, index[i]);
+    place += index[i] * l->stride[i];
+  }
+  size_t element = (size_t)tl_dtype_size(l->dtype);
+  *block = (tl_block){.memory = buffer->memory->impl,
+                      .offset = (size_t)place * element,
+                      .width = element,
+                      .rows = 1,
+                      .pitch = element,
+                      .planes = 1,
+                      .plane_pitch = element};
+  bool reached;
+  return tl_buffer_wait(buffer, -1, &reached, error);
+}
+
+tl_status tl_buffer_get(tl_buffer *buffer, const int64_t *index, void *element,
+                        tl_error *error) {
+  tl_block block;
+  tl_status status = element_block(buffer, index, &block, error);
+  if (status == TL_OK)
+    status = tl_call_read(tl_buffer_device(buffer), &block, element, error);
+  return status;
+}
+
+tl_status tl_buffer_set(tl_buffer *buffer, const int64_t *index,
+                        const void *element, tl_error *error) {
+  tl_block block;
+  tl_status status = element_block(buffer, index, &block, error);
+  if (status == TL_OK)
+    status = block_write(buffer, &block, element, error);
+  return status;
+}
+
+/* ---- fill and copy ------------------------------------------------------- */
+
+tl_status tl_buffer_fill(tl_buffer *buffer, double value, tl_stream *stream,
+                         tl_error *error) {
+  tl_device *device = tl_buffer_device(buffer);
+  tl_launch launch = {.operation = "fill", .writes = buffer->memory};
+  tl_status status = tl_device_check(device, error);
+  if (status == TL_OK)
+    status = tl_stream_choose(device, stream, &launch.stream, error);
+  if (status != TL_OK || buffer->layout.size == 0)
+    return status;
+  status = tl_launch_begin(&launch, error);
+  if (status != TL_OK)
+    return status;
+  unsigned char element[16];
+  tl_dtype_pack(buffer->layout.dtype, value, element);
+  tl_block block = tl_buffer_block(buffer);
+  status = tl_call_fill(launch.stream, &block, element,
+                        (size_t)tl_dtype_size(buffer->layout.dtype), error);
+  return tl_launch_end(&launch, status, error);
+}
+
+static tl_status copy_check(const tl_buffer *to, const tl_buffer *from,
+                            tl_error *error) {
+  const tl_layout *x = &to->layout, *y = &from->layout;
+  if (tl_buffer_device(to) != tl_buffer_device(from))
+    return tl_fail(error, TL_INVALID_ARGUMENT,
+                   "copy: the source is on %s, the buffer on %s",
+                   tl_buffer_device(from)->id, tl_buffer_device(to)->id);
+  if (x->dtype != y->dtype)
+    return tl_fail(error, TL_INVALID_ARGUMENT,
+                   "copy: the source is %s, the buffer %s",
+                   tl_dtype_name(y->dtype), tl_dtype_name(x->dtype));
+  if (x->dimensions != y->dimensions ||
+      memcmp(x->shape, y->shape, sizeof x->shape) != 0)
+    return tl_fail(error, TL_INVALID_ARGUMENT,
+                   "copy: the source has another shape than the buffer "
+                   "(%" PRId64 " and %" PRId64 " elements)",
+                   y->size, x->size);
+  if (tl_buffer_overlaps(to, from))
+    return tl_fail(error, TL_INVALID_ARGUMENT,
+                   "copy: the buffer overlaps its source");
+  return TL_OK;
+}
+
+/* The block in rows even where they are contiguous: the two then agree. */
+static void blocks_align(tl_block *a, tl_block *b, const tl_layout *layout) {
+  if (a->width == b->width && a->rows == b->rows)
+    return;
+  size_t element = (size_t)tl_dtype_size(layout->dtype);
+  int32_t last = layout->dimensions - 1;
+  size_t width = (size_t)layout->shape[last] * element;
+  size_t rows = (size_t)layout->shape[last - 1];
+  size_t planes = last >= 2 ? (size_t)layout->shape[last - 2] : 1;
+  tl_block *both[] = {a, b};
+  for (int i = 0; i < 2; i++) {
+    tl_block *block = both[i];
+    if (block->rows == 1 && block->planes == 1) { /* all contiguous */
+      block->pitch = width;
+      block->plane_pitch = width * rows;
+    } else if (block->planes == 1) { /* the planes follow each other */
+      block->plane_pitch = block->pitch * rows;
+    }
+    block->width = width;
+    block->rows = rows;
+    block->planes = planes;
+  }
+}
+
+tl_status tl_buffer_copy(tl_buffer *buffer, tl_buffer *source,
+                         tl_stream *stream, tl_error *error) {
+  tl_device *device = tl_buffer_device(buffer);
+  tl_launch launch = {
+      .operation = "copy", .reads = {source->memory}, .writes = buffer->memory};
+  tl_status status = tl_device_check(device, error);
+  if (status == TL_OK)
+    status = copy_check(buffer, source, error);
+  if (status == TL_OK)
+    status = tl_stream_choose(device, stream, &launch.stream, error);
+  if (status != TL_OK || buffer->layout.size == 0)
+    return status;
+  status = tl_launch_begin(&launch, error);
+  if (status != TL_OK)
+    return status;
+  tl_block to = tl_buffer_block(buffer), from = tl_buffer_block(source);
+  blocks_align(&to, &from, &buffer->layout);
+  status = tl_call_copy(launch.stream, &to, &from, error);
+  return tl_launch_end(&launch, status, error);
+}

@@ -1,0 +1,491 @@
+/* Devices: opening by id, state, the retire list, waiting for everything. */
+#define _GNU_SOURCE
+#include "core/device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/call.h"
+
+/* ---- ids ----------------------------------------------------------------- */
+
+static void backends_describe(char *text, size_t room) {
+  text[0] = '\0';
+  for (int32_t i = 0; i < tl_backend_count; i++) {
+    size_t used = strlen(text);
+    snprintf(text + used, room - used, "%s%s", i > 0 ? ", " : "",
+             tl_backends[i]->name);
+  }
+}
+
+/* Finds the back end and the ordinal that an id names: "host", "host:0". */
+static tl_status id_resolve(const char *id, const tl_backend **backend,
+                            int32_t *ordinal, tl_error *error) {
+  size_t length = strcspn(id, ":");
+  const tl_backend *found = NULL;
+  for (int32_t i = 0; i < tl_backend_count && found == NULL; i++)
+    if (strlen(tl_backends[i]->name) == length &&
+        strncmp(tl_backends[i]->name, id, length) == 0)
+      found = tl_backends[i];
+  if (found == NULL) {
+    char names[128];
+    backends_describe(names, sizeof names);
+    return tl_fail(error, TL_UNSUPPORTED,
+                   "device '%.64s': this build has no back end of that name "
+                   "(it has: %s)",
+                   id, names);
+  }
+  int32_t number = 0;
+  if (id[length] == ':') {
+    const char *digits = id + length + 1;
+    size_t count = strspn(digits, "0123456789");
+    if (count == 0 || count > 6 || digits[count] != '\0')
+      return tl_fail(error, TL_INVALID_ARGUMENT,
+                     "device '%.64s': an ordinal from 0 is wanted after the "
+                     "colon",
+                     id);
+    number = (int32_t)strtol(digits, NULL, 10);
+  }
+  int32_t openable, listed;
+  tl_status status = found->enumerate(&openable, &listed, error);
+  if (status != TL_OK)
+    return status;
+  if (number >= openable)
+    return tl_fail(error, TL_UNSUPPORTED,
+                   "device '%.64s' does not exist (devices %s:0 to %s:%d)", id,
+                   found->name, found->name, (int)openable - 1);
+  *backend = found;
+  *ordinal = number;
+  return TL_OK;
+}
+
+/* "host" for the only listed device of its kind, "cuda:1" elsewhere. */
+static void id_write(const tl_backend *backend, int32_t ordinal, char *id,
+                     size_t room) {
+  int32_t openable = 0, listed = 0;
+  tl_error ignored;
+  backend->enumerate(&openable, &listed, &ignored);
+  if (ordinal == 0 && listed == 1 && openable > 1)
+    snprintf(id, room, "%s", backend->name);
+  else
+    snprintf(id, room, "%s:%d", backend->name, (int)ordinal);
+}
+
+tl_status tl_device_list(tl_device_info *list, int32_t room, int32_t *count,
+                         tl_error *error) {
+  *count = 0;
+  for (int32_t i = 0; i < tl_backend_count; i++) {
+    const tl_backend *backend = tl_backends[i];
+    int32_t openable = 0, listed = 0;
+    if (backend->enumerate(&openable, &listed, error) != TL_OK)
+      continue; /* tl_device_available says why */
+    for (int32_t ordinal = 0; ordinal < listed; ordinal++, (*count)++) {
+      if (*count >= room)
+        continue;
+      tl_device_info *info = &list[*count];
+      id_write(backend, ordinal, info->id, sizeof info->id);
+      snprintf(info->backend, sizeof info->backend, "%s", backend->name);
+      tl_status status =
+          backend->describe(ordinal, info->name, sizeof info->name, error);
+      if (status != TL_OK)
+        return status;
+    }
+  }
+  return TL_OK;
+}
+
+bool tl_device_available(const char *id, tl_error *reason) {
+  const tl_backend *backend;
+  int32_t ordinal;
+  return id_resolve(id, &backend, &ordinal, reason) == TL_OK;
+}
+
+tl_status tl_device_canonical(const char *id, char *canonical, size_t room,
+                              tl_error *error) {
+  const tl_backend *backend;
+  int32_t ordinal;
+  canonical[0] = '\0';
+  tl_status status = id_resolve(id, &backend, &ordinal, error);
+  if (status == TL_OK)
+    id_write(backend, ordinal, canonical, room);
+  return status;
+}
+
+/* ---- open and close ------------------------------------------------------ */
+
+enum { PAGE = 4096 };
+
+/* A page that reads 0 in a child of fork: one load tells the two apart. */
+static tl_status fork_page_open(tl_device *device, tl_error *error) {
+  void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED)
+    return tl_fail(error, TL_OUT_OF_MEMORY,
+                   "out of host memory (asked a page)");
+#ifdef MADV_WIPEONFORK
+  (void)madvise(page, PAGE, MADV_WIPEONFORK);
+#endif
+  device->same_process = page;
+  *device->same_process = 1;
+  device->owner = (int64_t)getpid();
+  return TL_OK;
+}
+
+static tl_status options_read(const tl_device_options *given,
+                              tl_device_options *options, tl_error *error) {
+  *options = (tl_device_options){0};
+  if (given != NULL)
+    memcpy(options, given,
+           given->size < sizeof *options ? given->size : sizeof *options);
+  options->size = sizeof *options;
+  if (options->memory_limit < 0)
+    return tl_fail(error, TL_INVALID_ARGUMENT,
+                   "memory_limit must be at least 0 bytes, got %lld",
+                   (long long)options->memory_limit);
+  if (options->queue_depth < 0 || options->queue_depth > 1 << 20)
+    return tl_fail(error, TL_INVALID_ARGUMENT,
+                   "queue_depth must be 1 to 1048576 launches, got %d",
+                   (int)options->queue_depth);
+  if (options->queue_depth == 0)
+    options->queue_depth = 1024;
+  return TL_OK;
+}
+
+tl_status tl_device_open(const char *id, const tl_device_options *given,
+                         tl_device **out, tl_error *error) {
+  *out = NULL;
+  const tl_backend *backend;
+  int32_t ordinal;
+  tl_device_options options;
+  tl_status status = id_resolve(id, &backend, &ordinal, error);
+  if (status == TL_OK)
+    status = options_read(given, &options, error);
+  if (status != TL_OK)
+    return status;
+  tl_device *device =
+      tl_allocate(options.faults, "allocate: device", sizeof *device, error);
+  if (device == NULL)
+    return TL_OUT_OF_MEMORY;
+  atomic_init(&device->references, 1);
+  atomic_init(&device->auto_kernel, -1);
+  device->backend = backend;
+  device->options = options;
+  id_write(backend, ordinal, device->id, sizeof device->id);
+  status = fork_page_open(device, error);
+  if (status != TL_OK)
+    goto fail;
+  status = tl_fault(options.faults, "open", error);
+  if (status == TL_OK)
+    status = backend->open(ordinal, &options, &device->impl, error);
+  if (status != TL_OK)
+    goto fail;
+  device->total_memory = backend->total_memory(device->impl);
+  device->memory_limit =
+      options.memory_limit > 0 ? options.memory_limit : device->total_memory;
+  pthread_mutex_init(&device->lock, NULL);
+  if (options.faults != NULL)
+    tl_faults_retain(options.faults);
+  *out = device;
+  return TL_OK;
+fail:
+  if (device->same_process != NULL)
+    munmap((void *)device->same_process, PAGE);
+  free(device);
+  return status;
+}
+
+bool tl_device_forked(const tl_device *device) {
+  return *device->same_process == 0 && (int64_t)getpid() != device->owner;
+}
+
+void tl_device_retain(tl_device *device) {
+  atomic_fetch_add_explicit(&device->references, 1, memory_order_relaxed);
+}
+
+static void retired_finish(tl_device *device, bool force);
+
+/* The last reference is gone: nobody else knows the device. Queued work keeps
+ * what it needs on the back end's side, so none of this waits. */
+static void device_destroy(tl_device *device) {
+  tl_stream *own = device->default_stream;
+  pthread_mutex_lock(&device->lock);
+  retired_finish(device, false);
+  retired_finish(device, true);
+  if (own != NULL)
+    own->object.finish(&own->object, true);
+  pthread_mutex_unlock(&device->lock);
+  device->backend->close(device->impl);
+  tl_faults_release(device->options.faults);
+  munmap((void *)device->same_process, PAGE);
+  pthread_mutex_destroy(&device->lock);
+  free(device);
+}
+
+void tl_device_release(tl_device *device) {
+  if (device == NULL || atomic_fetch_sub_explicit(&device->references, 1,
+                                                  memory_order_acq_rel) != 1)
+    return;
+  if (tl_device_forked(device))
+    return; /* its threads and its driver are the parent's */
+  device_destroy(device);
+}
+
+void tl_device_close(tl_device *device) {
+  int open = TL_OPEN;
+  atomic_compare_exchange_strong(&device->state, &open, TL_CLOSED);
+}
+
+const char *tl_device_id(const tl_device *device) {
+  return device->id;
+}
+
+const char *tl_device_backend(const tl_device *device) {
+  return device->backend->name;
+}
+
+/* ---- state --------------------------------------------------------------- */
+
+/* Marks the device as lost, once, and says in the error what may be to blame:
+ * the last launches on the stream of that number, or on every stream if 0. */
+static void device_lose(tl_device *device, uint64_t number, tl_error *error) {
+  pthread_mutex_lock(&device->lock);
+  if (atomic_load(&device->state) != TL_LOST) {
+    char launches[480] = "";
+    for (tl_stream *s = device->streams; s != NULL; s = s->next) {
+      size_t used = strlen(launches);
+      if (atomic_load(&s->launched) > 0 && (number == 0 || s->number == number))
+        tl_stream_describe_log(s, launches + used, sizeof launches - used);
+    }
+    tl_fail(&device->cause, TL_DEVICE_LOST, "%s is lost: %.400s%s%s",
+            device->id, error->text,
+            launches[0] != '\0' ? "; last launches:" : "", launches);
+    atomic_store(&device->state, TL_LOST);
+  }
+  *error = device->cause;
+  pthread_mutex_unlock(&device->lock);
+}
+
+tl_status tl_device_settle(tl_device *device, tl_status status,
+                           tl_error *error) {
+  if (status == TL_DEVICE_LOST)
+    device_lose(device, 0, error);
+  return status;
+}
+
+/* An injected fault of a launch shows once the device has got that far. */
+static void fault_surface(tl_device *device, tl_error *error) {
+  pthread_mutex_lock(&device->lock);
+  bool due = true; /* the stream may be gone by now, its work done */
+  for (tl_stream *s = device->streams; s != NULL; s = s->next)
+    if (s->number == device->fault_stream)
+      due = tl_stream_reached_locked(s, device->fault_position);
+  pthread_mutex_unlock(&device->lock);
+  if (!due)
+    return;
+  tl_fail(error, TL_DEVICE_LOST,
+          "an earlier asynchronous operation failed (injected)");
+  device_lose(device, device->fault_stream, error);
+}
+
+tl_status tl_device_check(tl_device *device, tl_error *error) {
+  if (tl_device_forked(device))
+    return tl_fail(error, TL_INVALID_ARGUMENT,
+                   "%s was opened in process %lld, this is process %lld: open "
+                   "it after fork",
+                   device->id, (long long)device->owner, (long long)getpid());
+  if (device->options.faults != NULL && device->fault_position != 0)
+    fault_surface(device, error);
+  switch (atomic_load_explicit(&device->state, memory_order_acquire)) {
+  case TL_CLOSED:
+    return tl_fail(error, TL_INVALID_ARGUMENT, "device %s is closed",
+                   device->id);
+  case TL_LOST:
+    *error = device->cause;
+    return TL_DEVICE_LOST;
+  default:
+    return TL_OK;
+  }
+}
+
+bool tl_device_is_lost(tl_device *device, tl_error *cause) {
+  return tl_device_check(device, cause) == TL_DEVICE_LOST;
+}
+
+void tl_device_keep_cleanup_error(tl_device *device, const tl_error *error) {
+  device->cleanup = *error;
+  device->cleanup_failures++;
+}
+
+int64_t tl_device_cleanup_failures(tl_device *device) {
+  pthread_mutex_lock(&device->lock);
+  int64_t failures = device->cleanup_failures;
+  pthread_mutex_unlock(&device->lock);
+  return failures;
+}
+
+bool tl_device_last_cleanup_error(tl_device *device, tl_error *failure) {
+  pthread_mutex_lock(&device->lock);
+  *failure = device->cleanup;
+  pthread_mutex_unlock(&device->lock);
+  return failure->code != TL_OK;
+}
+
+/* ---- the retire list ----------------------------------------------------- */
+
+/* Finishes what can be finished; the rest goes back. The lock is held. */
+static void retired_finish(tl_device *device, bool force) {
+  tl_object *object =
+      atomic_exchange_explicit(&device->retired, NULL, memory_order_acquire);
+  while (object != NULL) {
+    tl_object *next = object->next;
+    if (!object->finish(object, force)) {
+      tl_object *head = atomic_load(&device->retired);
+      do {
+        object->next = head;
+      } while (!atomic_compare_exchange_weak(&device->retired, &head, object));
+    }
+    object = next;
+  }
+}
+
+void tl_device_drain(tl_device *device) {
+  if (atomic_load_explicit(&device->retired, memory_order_relaxed) == NULL)
+    return;
+  pthread_mutex_lock(&device->lock);
+  retired_finish(device, false);
+  pthread_mutex_unlock(&device->lock);
+}
+
+void tl_device_opened_with(const tl_device *device,
+                           tl_device_options *options) {
+  *options = device->options;
+}
+
+/* ---- questions ----------------------------------------------------------- */
+
+tl_status tl_device_properties(tl_device *device, tl_properties *properties,
+                               tl_error *error) {
+  tl_status status = tl_device_check(device, error);
+  if (status == TL_OK)
+    status = tl_call_properties(device, properties, error);
+  return status;
+}
+
+tl_status tl_device_memory(tl_device *device, tl_memory_info *info,
+                           tl_error *error) {
+  *info = (tl_memory_info){0};
+  tl_status status = tl_device_check(device, error);
+  if (status != TL_OK)
+    return status;
+  tl_device_drain(device);
+  int64_t held = device->backend->held_memory(device->impl);
+  info->live = atomic_load(&device->live);
+  info->peak = atomic_load(&device->peak);
+  info->pending = held > info->live ? held - info->live : 0;
+  info->limit = device->memory_limit;
+  info->total = device->total_memory;
+  info->free = info->limit > held ? info->limit - held : 0;
+  info->buffers = atomic_load(&device->buffers);
+  info->objects = atomic_load(&device->objects);
+  return TL_OK;
+}
+
+tl_status tl_device_trim(tl_device *device, tl_error *error) {
+  tl_status status = tl_device_check(device, error);
+  if (status != TL_OK)
+    return status;
+  tl_device_drain(device);
+  return tl_call_trim(device, error);
+}
+
+/* ---- time ---------------------------------------------------------------- */
+
+static int64_t clock_read(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* The first stream with a number above this one, remembered; NULL: none. */
+static tl_stream *stream_above(tl_device *device, uint64_t number) {
+  tl_stream *found = NULL;
+  pthread_mutex_lock(&device->lock);
+  for (tl_stream *s = device->streams; s != NULL; s = s->next)
+    if (s->number > number && (found == NULL || s->number < found->number))
+      found = s;
+  if (found != NULL)
+    tl_stream_remember(found);
+  pthread_mutex_unlock(&device->lock);
+  return found;
+}
+
+tl_status tl_device_synchronize(tl_device *device, double seconds,
+                                bool *reached, tl_error *error) {
+  *reached = false;
+  tl_status status = tl_device_check(device, error);
+  if (status != TL_OK)
+    return status;
+  int64_t began = clock_read();
+  bool all = true;
+  tl_stream *stream = stream_above(device, 0);
+  while (stream != NULL) {
+    double left = seconds - (double)(clock_read() - began) * 1e-9;
+    bool one = false;
+    if (status == TL_OK && all) {
+      status =
+          tl_stream_wait(device, stream, TL_EVERYTHING,
+                         seconds < 0 ? -1 : (left > 0 ? left : 0), &one, error);
+      all = one;
+    }
+    uint64_t number = stream->number;
+    tl_stream_forget(stream);
+    stream = stream_above(device, number);
+  }
+  if (status == TL_OK)
+    status = tl_device_check(device, error); /* a fault may have surfaced */
+  tl_device_drain(device);
+  *reached = status == TL_OK && all;
+  return status;
+}
+
+tl_status tl_device_stamp(tl_device *device, int64_t *nanoseconds,
+                          tl_mark *marks, int32_t room, int32_t *count,
+                          tl_error *error) {
+  *nanoseconds = 0;
+  *count = 0;
+  tl_status status = tl_device_check(device, error);
+  if (status != TL_OK)
+    return status;
+  *nanoseconds = clock_read();
+  pthread_mutex_lock(&device->lock);
+  for (tl_stream *s = device->streams; s != NULL; s = s->next, (*count)++) {
+    if (*count >= room)
+      continue;
+    tl_mark *mark = &marks[*count];
+    mark->stream = s->number;
+    mark->launched = atomic_load(&s->launched);
+    device->backend->stream_completed(s->impl, &mark->completed_least,
+                                      &mark->completed_most);
+    if (mark->launched < mark->completed_most) /* counted in between */
+      mark->launched = mark->completed_most;
+  }
+  pthread_mutex_unlock(&device->lock);
+  return TL_OK;
+}
+
+/* ---- default stream ------------------------------------------------------ */
+
+tl_status tl_device_default_stream(tl_device *device, tl_stream **stream,
+                                   tl_error *error) {
+  *stream = NULL;
+  tl_status status = tl_device_check(device, error);
+  if (status == TL_OK)
+    status = tl_stream_choose(device, NULL, stream, error);
+  if (status == TL_OK)
+    tl_stream_retain(*stream);
+  return status;
+}

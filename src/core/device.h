@@ -1,0 +1,53 @@
+/* A device as the core sees it: its state, its streams and its retire list. */
+#ifndef TIDELOCK_CORE_DEVICE_H
+#define TIDELOCK_CORE_DEVICE_H
+
+#include <pthread.h>
+
+#include "core/object.h"
+
+enum { TL_OPEN = 0, TL_CLOSED, TL_LOST };
+
+struct tl_device {
+  atomic_int references; /* handles on the device, and objects with handles */
+  const tl_backend *backend;
+  tl_device_impl *impl;
+  char id[32];
+  tl_device_options options;  /* whole: no field is 0 that has a default */
+  int64_t memory_limit;       /* bytes: options.memory_limit or all there is */
+  int64_t total_memory;       /* bytes */
+  atomic_int state;           /* TL_OPEN, TL_CLOSED or TL_LOST */
+  int64_t owner;              /* the process that opened it */
+  volatile int *same_process; /* a page that a fork empties in the child */
+  _Atomic(tl_object *) retired;
+  atomic_int_least64_t live;    /* bytes held by open buffers */
+  atomic_int_least64_t peak;    /* the highest live has been */
+  atomic_int_least64_t buffers; /* open buffers with memory of their own */
+  atomic_int_least64_t objects; /* everything open */
+  atomic_int auto_kernel;       /* what "auto" means; -1: not asked yet */
+
+  pthread_mutex_t lock; /* guards what follows, and finish() */
+  tl_error cause;       /* why it is lost; fixed once state says so */
+  tl_error cleanup;     /* the last failure while cleaning up */
+  int64_t cleanup_failures;
+  tl_stream *streams;        /* those whose back-end stream is alive */
+  uint64_t stream_count;     /* streams made so far, for their numbers */
+  tl_stream *default_stream; /* made at its first use */
+  uint64_t fault_stream;     /* an injected fault of a launch: where, */
+  uint64_t fault_position;   /* and after how many launches; 0: none */
+};
+
+/* Whether this process is a child of the one that opened the device. */
+bool tl_device_forked(const tl_device *device);
+/* TL_OK while the device can be used; else why not: closed, lost, forked. */
+tl_status tl_device_check(tl_device *device, tl_error *error);
+/* Passes a back end's status through; a lost device is marked as lost, and the
+ * error names the launches that may be to blame. */
+tl_status tl_device_settle(tl_device *device, tl_status status,
+                           tl_error *error);
+/* Finishes what has been retired, as far as its work is done. */
+void tl_device_drain(tl_device *device);
+/* Keeps a failure that no caller can be told of. The lock is held. */
+void tl_device_keep_cleanup_error(tl_device *device, const tl_error *error);
+
+#endif

@@ -1,0 +1,228 @@
+/* Device memory: limits and recovery, the uses that a read must wait for, and
+ * the ready event behind the first contents. */
+#include "core/memory.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/call.h"
+
+/* ---- life ---------------------------------------------------------------- */
+
+static bool memory_finish(tl_object *object, bool force) {
+  (void)force;
+  tl_memory *memory = (tl_memory *)object;
+  tl_device *device = object->device;
+  if (memory->ready != NULL)
+    tl_call_event_destroy(device, memory->ready);
+  size_t users = 0;
+  for (size_t i = 0; i < memory->use_count; i++) {
+    tl_stream *stream = memory->uses[i].stream;
+    if (stream->impl != NULL)
+      memory->users[users++] = stream->impl;
+    tl_stream_forget(stream);
+  }
+  if (memory->impl != NULL)
+    tl_call_release(device, memory->impl, memory->users, users, memory->nbytes);
+  free(memory->uses);
+  free(memory);
+  return true;
+}
+
+static void memory_count(tl_device *device, int64_t nbytes) {
+  int64_t live = atomic_fetch_add(&device->live, nbytes) + nbytes;
+  int64_t peak = atomic_load(&device->peak);
+  while (live > peak &&
+         !atomic_compare_exchange_weak(&device->peak, &peak, live))
+    continue;
+  atomic_fetch_add(&device->buffers, 1);
+}
+
+static void memory_uncount(tl_device *device, int64_t nbytes) {
+  atomic_fetch_sub(&device->live, nbytes);
+  atomic_fetch_sub(&device->buffers, 1);
+}
+
+static tl_status memory_exhausted(tl_device *device, int64_t nbytes,
+                                  tl_error *error) {
+  int64_t live = atomic_load(&device->live);
+  int64_t buffers = atomic_load(&device->buffers);
+  int64_t limit = device->memory_limit;
+  int64_t left = limit - device->backend->held_memory(device->impl);
+  if (left < 0)
+    left = 0;
+  tl_fail(error, TL_OUT_OF_MEMORY,
+          "%s: out of memory: asked %" PRId64 " bytes, live %" PRId64
+          " in %" PRId64 " buffers, free %" PRId64 ", limit %" PRId64,
+          device->id, nbytes, live, buffers, left, limit);
+  error->asked = nbytes;
+  error->live = live;
+  error->free = left;
+  error->limit = limit;
+  error->buffers = (int32_t)buffers;
+  return TL_OUT_OF_MEMORY;
+}
+
+static tl_status memory_allocate(tl_device *device, size_t nbytes,
+                                 tl_memory_impl **impl, tl_error *error) {
+  int64_t held = device->backend->held_memory(device->impl);
+  if ((int64_t)nbytes > device->memory_limit - held)
+    return memory_exhausted(device, (int64_t)nbytes, error);
+  return tl_call_allocate(device, nbytes, impl, error);
+}
+
+/* Allocates; when there is too little, gives back what can be given back and
+ * tries once more. Waits only if that can help: for queued work that still
+ * uses closed buffers. */
+static tl_status memory_acquire(tl_device *device, size_t nbytes,
+                                tl_memory_impl **impl, tl_error *error) {
+  tl_status status = memory_allocate(device, nbytes, impl, error);
+  if (status != TL_OUT_OF_MEMORY)
+    return status;
+  int64_t limit = device->memory_limit;
+  if ((int64_t)nbytes <= limit - atomic_load(&device->live)) {
+    bool reached;
+    status = tl_device_synchronize(device, -1, &reached, error);
+    if (status != TL_OK)
+      return status;
+  }
+  tl_device_drain(device);
+  status = tl_call_trim(device, error);
+  if (status == TL_OK)
+    status = memory_allocate(device, nbytes, impl, error);
+  if (status == TL_OUT_OF_MEMORY)
+    status = memory_exhausted(device, (int64_t)nbytes, error);
+  return status;
+}
+
+tl_status tl_memory_create(tl_device *device, size_t nbytes, tl_memory **out,
+                           tl_error *error) {
+  *out = NULL;
+  tl_device_drain(device);
+  tl_memory *memory = tl_allocate(device->options.faults, "allocate: buffer",
+                                  sizeof *memory, error);
+  if (memory == NULL)
+    return TL_OUT_OF_MEMORY;
+  if (nbytes > 0) {
+    tl_status status = memory_acquire(device, nbytes, &memory->impl, error);
+    if (status != TL_OK) {
+      free(memory);
+      return status;
+    }
+  }
+  memory->nbytes = nbytes;
+  atomic_init(&memory->holders, 1);
+  memory_count(device, (int64_t)nbytes);
+  tl_object_begin(&memory->object, device, memory_finish);
+  *out = memory;
+  return TL_OK;
+}
+
+void tl_memory_retain(tl_memory *memory) {
+  atomic_fetch_add(&memory->holders, 1);
+}
+
+void tl_memory_release(tl_memory *memory) {
+  if (atomic_fetch_sub(&memory->holders, 1) != 1)
+    return;
+  memory_uncount(memory->object.device, (int64_t)memory->nbytes);
+  tl_object_release(&memory->object);
+}
+
+/* ---- uses ---------------------------------------------------------------- */
+
+/* Forgets the uses that are done. */
+static void uses_prune(tl_memory *memory) {
+  tl_device *device = memory->object.device;
+  size_t kept = 0;
+  for (size_t i = 0; i < memory->use_count; i++) {
+    tl_use use = memory->uses[i];
+    if (tl_stream_reached(device, use.stream, use.position))
+      tl_stream_forget(use.stream);
+    else
+      memory->uses[kept++] = use;
+  }
+  memory->use_count = kept;
+}
+
+static tl_use *use_find(tl_memory *memory, const tl_stream *stream) {
+  for (size_t i = 0; i < memory->use_count; i++)
+    if (memory->uses[i].stream == stream)
+      return &memory->uses[i];
+  return NULL;
+}
+
+tl_status tl_memory_expect_use(tl_memory *memory, tl_stream *stream,
+                               tl_error *error) {
+  if (use_find(memory, stream) != NULL)
+    return TL_OK;
+  uses_prune(memory);
+  if (memory->use_count < memory->use_room)
+    return TL_OK;
+  size_t room = memory->use_room == 0 ? 2 : 2 * memory->use_room;
+  tl_use *uses =
+      tl_allocate(memory->object.device->options.faults, "allocate: uses",
+                  room * (sizeof *uses + sizeof *memory->users), error);
+  if (uses == NULL)
+    return TL_OUT_OF_MEMORY;
+  if (memory->use_count > 0)
+    memcpy(uses, memory->uses, memory->use_count * sizeof *uses);
+  free(memory->uses);
+  memory->uses = uses;
+  memory->users = (tl_stream_impl **)(void *)(uses + room);
+  memory->use_room = room;
+  return TL_OK;
+}
+
+void tl_memory_note_use(tl_memory *memory, tl_stream *stream,
+                        uint64_t position) {
+  tl_use *use = use_find(memory, stream);
+  if (use == NULL) {
+    use = &memory->uses[memory->use_count++];
+    use->stream = stream;
+    tl_stream_remember(stream);
+  }
+  use->position = position;
+}
+
+tl_status tl_memory_wait(tl_memory *memory, double seconds, bool *reached,
+                         tl_error *error) {
+  *reached = true;
+  tl_device *device = memory->object.device;
+  for (size_t i = 0; i < memory->use_count; i++) {
+    tl_use *use = &memory->uses[i];
+    tl_status status = tl_stream_wait(device, use->stream, use->position,
+                                      seconds, reached, error);
+    if (status != TL_OK || !*reached)
+      return status;
+  }
+  uses_prune(memory);
+  return tl_device_check(device, error); /* a fault may have surfaced */
+}
+
+/* ---- the first contents -------------------------------------------------- */
+
+static void ready_drop(tl_memory *memory) {
+  tl_device *device = memory->object.device;
+  pthread_mutex_lock(&device->lock);
+  tl_call_event_destroy(device, memory->ready);
+  pthread_mutex_unlock(&device->lock);
+  memory->ready = NULL;
+}
+
+tl_status tl_memory_await_ready(tl_memory *memory, tl_stream *stream,
+                                tl_error *error) {
+  if (memory->ready == NULL || memory->ready_stream == stream->number)
+    return TL_OK;
+  bool done;
+  tl_status status =
+      tl_call_event_query(memory->object.device, memory->ready, &done, error);
+  if (status != TL_OK)
+    return status;
+  if (done) {
+    ready_drop(memory);
+    return TL_OK;
+  }
+  return tl_call_stream_wait_event(stream, memory->ready, error);
+}

@@ -1,0 +1,194 @@
+/* The host device: real asynchrony on the CPU. Every stream has a worker
+ * thread, started at its first use, and a bounded queue between the two.
+ *
+ * Objects are counted here too, apart from the core's handles: queued work and
+ * workers outlive the handles, and free what they were the last to hold. */
+#ifndef TIDELOCK_HOST_H
+#define TIDELOCK_HOST_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "core/backend.h"
+
+/* The signature of cblas_sgemm and of cblas_dgemm, but for the numbers. */
+typedef void host_sgemm(int order, int trans_a, int trans_b, int m, int n,
+                        int k, float alpha, const float *a, int lda,
+                        const float *b, int ldb, float beta, float *c, int ldc);
+typedef void host_dgemm(int order, int trans_a, int trans_b, int m, int n,
+                        int k, double alpha, const double *a, int lda,
+                        const double *b, int ldb, double beta, double *c,
+                        int ldc);
+
+typedef struct host_blas {
+  atomic_bool open; /* the functions are there */
+  host_sgemm *sgemm;
+  host_dgemm *dgemm;
+} host_blas;
+
+struct tl_device_impl {
+  atomic_int references; /* the core, streams and memory */
+  tl_device_options options;
+  atomic_int_least64_t held; /* bytes allocated and not freed */
+  pthread_mutex_t lock;      /* for opening the BLAS */
+  host_blas blas;
+};
+
+struct tl_memory_impl {
+  atomic_int references; /* the core, and queued operations */
+  tl_device_impl *device;
+  size_t nbytes;
+  unsigned char *bytes; /* 64-byte aligned */
+};
+
+/* One record of an event: where in which stream, and when. */
+typedef struct host_record {
+  atomic_int references; /* the event, and queued operations */
+  tl_stream_impl *stream;
+  uint64_t place;             /* operations of the stream before it is done */
+  atomic_int_least64_t stamp; /* nanoseconds; valid once done, with timing */
+} host_record;
+
+struct tl_event_impl {
+  tl_device_impl *device;
+  bool timing;
+  host_record *record; /* the latest; NULL: none */
+};
+
+struct tl_gate_impl {
+  atomic_int references; /* the core's gate, and the queued operation */
+  double timeout;
+  pthread_mutex_t lock; /* guards what follows */
+  pthread_cond_t changed;
+  bool open;
+  bool timed_out;
+};
+
+typedef struct host_operation host_operation;
+
+/* An operation in the queue: what to run, on what, and what it keeps. */
+struct host_operation {
+  void (*run)(const host_operation *operation);
+  bool launch;             /* does work, and is counted */
+  bool slot;               /* holds one of the queue's slots until it is done */
+  tl_memory_impl *keep[3]; /* may be NULL */
+  union {
+    double seconds;
+    struct {
+      tl_block block;
+      unsigned char element[16];
+      size_t element_size;
+    } fill;
+    struct {
+      tl_block to, from;
+    } copy;
+    tl_matmul_problem matmul;
+    host_record *record; /* one reference */
+    tl_gate_impl *gate;  /* one reference */
+  } with;
+  const host_blas *blas; /* for matmul */
+};
+
+/* The queue has one producer, the thread that uses the stream, and one
+ * consumer, its worker. Counts only grow; an index is a count modulo size. */
+struct tl_stream_impl {
+  atomic_int references; /* the core, the worker, records of events */
+  tl_device_impl *device;
+  bool started;          /* the worker runs; the producer's */
+  uint64_t slots_taken;  /* the producer's */
+  host_operation *queue; /* `size` of them, made with the worker */
+  uint64_t size;         /* at most `depth` launches and as many others */
+  atomic_uint_least64_t pushed;   /* operations put in */
+  atomic_uint_least64_t done;     /* operations that have run */
+  atomic_uint_least64_t launches; /* of these, launches */
+  atomic_uint_least64_t slots;    /* of these, holders of a slot */
+  atomic_bool sleeping;           /* the worker waits for `wake` */
+  atomic_int waiters;             /* threads that wait for `progress` */
+  pthread_mutex_t lock;           /* guards `closing` and the conditions */
+  pthread_cond_t wake;
+  pthread_cond_t progress;
+  bool closing; /* the worker ends when the queue is empty */
+};
+
+/* device.c */
+int64_t host_now(void); /* nanoseconds, CLOCK_MONOTONIC */
+void host_device_retain(tl_device_impl *device);
+void host_device_release(tl_device_impl *device);
+/* A condition variable that measures time limits on CLOCK_MONOTONIC. */
+void host_condition_init(pthread_cond_t *condition);
+/* Waits for a change until the deadline (INT64_MAX: none); false: it is past.
+ */
+bool host_condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock,
+                         int64_t deadline);
+/* When a time limit ends; negative: INT64_MAX. */
+int64_t host_deadline(double seconds);
+
+/* memory.c */
+tl_status host_allocate(tl_device_impl *device, size_t nbytes,
+                        tl_memory_impl **memory, tl_error *error);
+void host_release(tl_device_impl *device, tl_memory_impl *memory,
+                  tl_stream_impl *const *streams, size_t count);
+void host_memory_retain(tl_memory_impl *memory);
+void host_memory_release(tl_memory_impl *memory);
+tl_status host_write(tl_device_impl *device, const tl_block *to,
+                     const void *from, tl_error *error);
+tl_status host_read(tl_device_impl *device, const tl_block *from, void *to,
+                    tl_error *error);
+tl_status host_fill(tl_stream_impl *stream, const tl_block *block,
+                    const void *element, size_t element_size, tl_error *error);
+tl_status host_copy(tl_stream_impl *stream, const tl_block *to,
+                    const tl_block *from, tl_error *error);
+
+/* stream.c */
+tl_status host_stream_create(tl_device_impl *device, tl_stream_impl **stream,
+                             tl_error *error);
+void host_stream_destroy(tl_stream_impl *stream);
+void host_stream_retain(tl_stream_impl *stream);
+void host_stream_release(tl_stream_impl *stream);
+void host_stream_completed(tl_stream_impl *stream, uint64_t *least,
+                           uint64_t *most);
+tl_status host_stream_query(tl_stream_impl *stream, bool *done,
+                            tl_error *error);
+tl_status host_stream_wait(tl_stream_impl *stream, uint64_t launches,
+                           double seconds, bool *reached, tl_error *error);
+/* Waits until so many operations of any kind have run. */
+bool host_stream_wait_place(tl_stream_impl *stream, uint64_t place,
+                            int64_t deadline);
+tl_status host_stream_reserve(tl_stream_impl *stream, double seconds,
+                              bool *reached, tl_error *error);
+tl_status host_spin(tl_stream_impl *stream, double seconds, tl_error *error);
+/* Makes sure that the worker runs and waits for room for one operation. */
+tl_status host_stream_prepare(tl_stream_impl *stream, bool slot,
+                              tl_error *error);
+/* Puts the operation in the queue; takes over what it refers to and retains
+ * what it keeps. Cannot fail after host_stream_prepare. */
+void host_stream_push(tl_stream_impl *stream, const host_operation *operation);
+
+/* event.c, gate.c */
+tl_status host_event_create(tl_device_impl *device, bool timing,
+                            tl_event_impl **event, tl_error *error);
+void host_event_destroy(tl_event_impl *event);
+tl_status host_event_record(tl_event_impl *event, tl_stream_impl *stream,
+                            tl_error *error);
+tl_status host_event_query(tl_event_impl *event, bool *done, tl_error *error);
+tl_status host_event_wait(tl_event_impl *event, double seconds, bool *reached,
+                          tl_error *error);
+tl_status host_event_elapsed(tl_event_impl *earlier, tl_event_impl *later,
+                             double *seconds, tl_error *error);
+tl_status host_stream_wait_event(tl_stream_impl *stream, tl_event_impl *event,
+                                 tl_error *error);
+tl_status host_gate_create(tl_stream_impl *stream, double timeout,
+                           tl_gate_impl **gate, tl_error *error);
+void host_gate_open(tl_gate_impl *gate, bool *opened);
+void host_gate_destroy(tl_gate_impl *gate);
+
+/* matmul.c, blas.c */
+enum { HOST_NAIVE, HOST_TILED, HOST_BLAS, HOST_KERNELS };
+extern const tl_kernel host_kernels[HOST_KERNELS];
+tl_status host_matmul(tl_stream_impl *stream, int32_t kernel,
+                      const tl_matmul_problem *problem, tl_error *error);
+tl_status host_prepare(tl_device_impl *device, int32_t kernel, tl_error *error);
+tl_status host_blas_open(tl_device_impl *device, tl_error *error);
+void host_matmul_blas(const host_operation *operation);
+
+#endif

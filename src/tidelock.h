@@ -1,0 +1,357 @@
+/* tidelock: GPU experiments with honest clocks, as a C library.
+ *
+ * Everything hangs off a device. Handles are reference counted: what creates
+ * one gives you a reference, release() drops it and never waits; work that is
+ * queued keeps what it needs. Every call that can fail returns a tl_status and
+ * describes the failure in a tl_error of yours; outputs are emptied first.
+ *
+ * Shapes are row-major. Sizes and strides count elements, offsets too; byte
+ * counts say so. Times are seconds, or nanoseconds where the name says so; a
+ * negative time limit means none. A device may be shared by threads; one
+ * stream, event, gate or buffer is used by one thread at a time.
+ *
+ * What stands between the two `ffi` marks can be handed to LuaJIT's ffi.cdef
+ * as it is. */
+#ifndef TIDELOCK_H
+#define TIDELOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TL_VERSION "0.1.0"
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ffi: begin */
+
+typedef enum tl_status {
+  TL_OK = 0,
+  TL_INVALID_ARGUMENT, /* a wrong argument, shape or state; nothing was done */
+  TL_OUT_OF_MEMORY,    /* details: asked, live, free, limit, buffers */
+  TL_DEVICE_LOST,      /* the device has faulted; every call repeats why */
+  TL_TIMED_OUT,        /* a time limit that is the device's own ran out */
+  TL_LIMIT,            /* a limit set at open was reached */
+  TL_UNSUPPORTED,      /* this device or this build cannot do it */
+  TL_DRIVER,           /* a driver, a library or the system failed */
+  TL_IO,               /* a file could not be read or written */
+  TL_WOULD_BLOCK       /* it would wait, and waiting is forbidden */
+} tl_status;
+
+typedef struct tl_error {
+  int32_t code;    /* a tl_status */
+  int32_t buffers; /* out of memory: buffers alive; the rest is in bytes */
+  int64_t asked;   /* out of memory: what this call wanted */
+  int64_t live;    /* out of memory: held by open buffers */
+  int64_t free;    /* out of memory: what may still be allocated */
+  int64_t limit;   /* out of memory: the device's limit */
+  char text[992];  /* lower case, one line, cause last */
+} tl_error;
+
+typedef enum tl_dtype { TL_FLOAT32 = 0, TL_FLOAT64, TL_DTYPE_COUNT } tl_dtype;
+
+typedef enum tl_wait {
+  TL_WAIT_BLOCK = 0, /* a waiting thread sleeps */
+  TL_WAIT_SPIN       /* a waiting thread polls: lower latency, one busy core */
+} tl_wait;
+
+enum { TL_MAX_DIMENSIONS = 3 };
+
+typedef struct tl_device tl_device; /* one processor with its own streams */
+typedef struct tl_buffer tl_buffer; /* an array, or a view of one */
+typedef struct tl_stream tl_stream; /* a queue: in order within itself */
+typedef struct tl_event tl_event;   /* a point in a stream, with its time */
+typedef struct tl_gate tl_gate;     /* holds a stream back until opened */
+typedef struct tl_faults tl_faults; /* failures to inject, for tests */
+
+typedef struct tl_device_options {
+  size_t size;               /* sizeof(tl_device_options) */
+  int64_t memory_limit;      /* bytes; 0: what the device has */
+  int32_t queue_depth;       /* launches a stream holds; 0: 1024 */
+  int32_t wait;              /* a tl_wait */
+  int32_t blocking_launches; /* not 0: each launch waits for its own end */
+  tl_faults *faults;         /* kept until the device is gone; may be NULL */
+} tl_device_options;
+
+typedef struct tl_device_info {
+  char id[32];
+  char name[128];
+  char backend[16];
+} tl_device_info;
+
+/* What the device is. A number that it does not have is -1. */
+typedef struct tl_properties {
+  char name[128];
+  int64_t compute_capability_major;
+  int64_t compute_capability_minor;
+  int64_t max_threads_per_block;
+  int64_t max_block_dim[3];
+  int64_t max_grid_dim[3];
+  int64_t max_shared_memory_per_block; /* bytes */
+  int64_t async_engine_count;          /* copies that overlap with kernels */
+  int64_t can_map_host_memory;         /* 0 or 1 */
+  int64_t multiprocessor_count;
+  int64_t warp_size;
+  int64_t unified_addressing; /* 0 or 1 */
+  int64_t pci_bus_id;
+  int64_t pci_device_id;
+  int64_t l2_cache_size; /* bytes */
+  int64_t clock_rate;    /* Hz */
+  int64_t driver_version;
+  int64_t total_memory; /* bytes */
+  int64_t queue_depth;  /* launches a stream holds before one waits */
+} tl_properties;
+
+typedef struct tl_memory_info {
+  int64_t live;    /* bytes held by open buffers */
+  int64_t peak;    /* the highest that live has been */
+  int64_t cached;  /* bytes kept back by the allocator */
+  int64_t pending; /* bytes of closed buffers that queued work still uses */
+  int64_t free;    /* bytes that may still be allocated */
+  int64_t total;   /* bytes the device has */
+  int64_t limit;   /* bytes that buffers may hold */
+  int64_t buffers; /* open buffers with memory of their own */
+  int64_t objects; /* memory of buffers, views, streams, events, gates */
+} tl_memory_info;
+
+/* One stream's place at the moment of a stamp (tl_device_stamp). */
+typedef struct tl_mark {
+  uint64_t stream;          /* its number on the device, never used again */
+  uint64_t launched;        /* launches made on it so far */
+  uint64_t completed_least; /* of these, surely done */
+  uint64_t completed_most;  /* of these, perhaps done */
+} tl_mark;
+
+typedef struct tl_layout {
+  int32_t dtype;                     /* a tl_dtype */
+  int32_t dimensions;                /* 1 to 3 */
+  int64_t shape[TL_MAX_DIMENSIONS];  /* elements; unused ones are 1 */
+  int64_t stride[TL_MAX_DIMENSIONS]; /* elements; the last is 1 */
+  int64_t offset;                    /* elements before the first one */
+  int64_t size;                      /* elements */
+} tl_layout;
+
+typedef struct tl_matmul_options {
+  size_t size;         /* sizeof(tl_matmul_options) */
+  tl_stream *stream;   /* NULL: the device's default stream */
+  const char *kernel;  /* NULL or "auto": "blas" where there is one */
+  const char *compute; /* NULL: the type that the dtypes imply */
+  int32_t transpose_a; /* not 0: a holds op(a) transposed */
+  int32_t transpose_b;
+  const double *alpha; /* NULL: 1 */
+  const double *beta;  /* NULL: 0 */
+} tl_matmul_options;
+
+typedef struct tl_kernel_info {
+  char name[16];
+  char dtypes[96]; /* "float32 float64" */
+  char shapes[96]; /* in words */
+  char note[128];  /* how it works, or why it is not available */
+  int32_t available;
+} tl_kernel_info;
+
+const char *tl_version(void);
+const char *tl_status_name(int32_t status); /* "out_of_memory" */
+
+/* ---- dtypes -------------------------------------------------------------- */
+
+const char *tl_dtype_name(int32_t dtype); /* "float32"; NULL: no such type */
+int64_t tl_dtype_size(int32_t dtype);     /* bytes */
+/* The dtype of that name, or -1. */
+int32_t tl_dtype_find(const char *name);
+/* One number to one element, rounded to nearest even, and back. */
+void tl_dtype_pack(int32_t dtype, double value, void *element);
+double tl_dtype_unpack(int32_t dtype, const void *element);
+
+/* ---- devices --------------------------------------------------------------
+ * Ids: "host" (the same as "host:0"; up to "host:7" are separate devices on
+ * the same processor). Opening starts no thread and loads no library. */
+
+/* Lists the devices present; *count is their number, however small the room. */
+tl_status tl_device_list(tl_device_info *list, int32_t room, int32_t *count,
+                         tl_error *error);
+/* Whether the id names a device that is there; reason says why not. */
+bool tl_device_available(const char *id, tl_error *reason);
+/* Writes the id as the device itself would give it: "host" for "host:0". */
+tl_status tl_device_canonical(const char *id, char *canonical, size_t room,
+                              tl_error *error);
+/* Each call opens a device of its own; options may be NULL. */
+tl_status tl_device_open(const char *id, const tl_device_options *options,
+                         tl_device **device, tl_error *error);
+void tl_device_retain(tl_device *device);
+void tl_device_release(tl_device *device); /* NULL is fine, here and below */
+/* Accepts no further calls; queued work still runs. Never waits. */
+void tl_device_close(tl_device *device);
+const char *tl_device_id(const tl_device *device);
+const char *tl_device_backend(const tl_device *device);
+/* The options it was opened with, as given: 0 where the default was left,
+ * but for queue_depth. */
+void tl_device_opened_with(const tl_device *device, tl_device_options *options);
+tl_status tl_device_properties(tl_device *device, tl_properties *properties,
+                               tl_error *error);
+tl_status tl_device_memory(tl_device *device, tl_memory_info *info,
+                           tl_error *error);
+/* Frees what closed objects left and what the allocator keeps back. */
+tl_status tl_device_trim(tl_device *device, tl_error *error);
+/* Whether the device has faulted; cause is filled then. */
+bool tl_device_is_lost(tl_device *device, tl_error *cause);
+/* Whether a clean-up has failed; failure is filled with the last one then. */
+bool tl_device_last_cleanup_error(tl_device *device, tl_error *failure);
+int64_t tl_device_cleanup_failures(tl_device *device); /* so far */
+/* Waits for all streams; *reached is false when the time limit came first. */
+tl_status tl_device_synchronize(tl_device *device, double seconds,
+                                bool *reached, tl_error *error);
+/* Reads the monotonic clock, then where every stream stands. *count is the
+ * number of streams, however small the room. */
+tl_status tl_device_stamp(tl_device *device, int64_t *nanoseconds,
+                          tl_mark *marks, int32_t room, int32_t *count,
+                          tl_error *error);
+/* The stream used where none is given: an ordinary one. A new reference. */
+tl_status tl_device_default_stream(tl_device *device, tl_stream **stream,
+                                   tl_error *error);
+/* The matmul kernels by index from 0; false past the last. */
+bool tl_device_matmul_kernel(tl_device *device, int32_t index,
+                             tl_kernel_info *info);
+
+/* ---- buffers --------------------------------------------------------------
+ * A buffer's first contents carry a ready event: the first use on another
+ * stream waits for it. Later ordering between streams is the caller's.
+ * Reading and writing wait for every use made so far, on every stream. */
+
+/* Contents are undefined. A dimension may be 0. */
+tl_status tl_buffer_create(tl_device *device, int32_t dtype, int32_t dimensions,
+                           const int64_t *shape, tl_buffer **buffer,
+                           tl_error *error);
+/* A view shares and keeps the memory. offset: elements skipped, counted from
+ * the buffer's own first element; strides: elements between the starts of
+ * neighbours in each dimension but the last, or NULL for the smallest. */
+tl_status tl_buffer_view(tl_buffer *buffer, int64_t offset, int32_t dimensions,
+                         const int64_t *shape, const int64_t *strides,
+                         tl_buffer **view, tl_error *error);
+void tl_buffer_retain(tl_buffer *buffer);
+void tl_buffer_release(tl_buffer *buffer);
+void tl_buffer_layout(const tl_buffer *buffer, tl_layout *layout);
+tl_device *tl_buffer_device(const tl_buffer *buffer); /* no new reference */
+/* Bytes that this buffer keeps allocated itself: 0 for a view. */
+int64_t tl_buffer_owned(const tl_buffer *buffer);
+/* Waits for every use made so far. */
+tl_status tl_buffer_wait(tl_buffer *buffer, double seconds, bool *reached,
+                         tl_error *error);
+/* Whole contents, packed in row order; nbytes must be size x element size. */
+tl_status tl_buffer_upload(tl_buffer *buffer, const void *data, size_t nbytes,
+                           tl_error *error);
+tl_status tl_buffer_download(tl_buffer *buffer, void *data, size_t nbytes,
+                             tl_error *error);
+/* One element; index counts from 0, one number for each dimension. */
+tl_status tl_buffer_get(tl_buffer *buffer, const int64_t *index, void *element,
+                        tl_error *error);
+tl_status tl_buffer_set(tl_buffer *buffer, const int64_t *index,
+                        const void *element, tl_error *error);
+/* Asynchronous: every element becomes value, rounded once to the dtype. */
+tl_status tl_buffer_fill(tl_buffer *buffer, double value, tl_stream *stream,
+                         tl_error *error);
+/* Asynchronous; same device, shape and dtype; the two must not overlap. */
+tl_status tl_buffer_copy(tl_buffer *buffer, tl_buffer *source,
+                         tl_stream *stream, tl_error *error);
+
+/* ---- streams --------------------------------------------------------------
+ * What enqueues returns at once, except into a full queue, where it waits for
+ * a free slot and never fails. A full stream holds up no other. */
+
+tl_status tl_stream_create(tl_device *device, tl_stream **stream,
+                           tl_error *error);
+void tl_stream_retain(tl_stream *stream);
+void tl_stream_release(tl_stream *stream); /* queued work still runs */
+tl_device *tl_stream_device(const tl_stream *stream); /* no new reference */
+uint64_t tl_stream_number(const tl_stream *stream);
+tl_status tl_stream_synchronize(tl_stream *stream, double seconds,
+                                bool *reached, tl_error *error);
+tl_status tl_stream_done(tl_stream *stream, bool *done, tl_error *error);
+/* Launches made and not complete: between *least and *most. */
+tl_status tl_stream_inflight(tl_stream *stream, int64_t *least, int64_t *most,
+                             tl_error *error);
+/* Waits until one more launch would not wait for a slot. */
+tl_status tl_stream_reserve(tl_stream *stream, double seconds, bool *reached,
+                            tl_error *error);
+/* Where in the caller's program the next calls on the stream come from: named
+ * when a launch turns out to have failed. source is copied, cut at 59 bytes. */
+void tl_stream_locate(tl_stream *stream, const char *source, int32_t line);
+/* Occupies the stream for that long. */
+tl_status tl_stream_spin(tl_stream *stream, double seconds, tl_error *error);
+tl_status tl_stream_record(tl_stream *stream, tl_event *event, tl_error *error);
+/* Work enqueued from here on waits for the event as it was recorded last. */
+tl_status tl_stream_wait_event(tl_stream *stream, tl_event *event,
+                               tl_error *error);
+
+/* ---- events and gates ---------------------------------------------------- */
+
+tl_status tl_event_create(tl_device *device, bool timing, tl_event **event,
+                          tl_error *error);
+void tl_event_retain(tl_event *event);
+void tl_event_release(tl_event *event);
+tl_device *tl_event_device(const tl_event *event); /* no new reference */
+bool tl_event_recorded(const tl_event *event);
+bool tl_event_timing(const tl_event *event);
+/* An event that was never recorded is TL_INVALID_ARGUMENT, here and below. */
+tl_status tl_event_done(tl_event *event, bool *done, tl_error *error);
+tl_status tl_event_synchronize(tl_event *event, double seconds, bool *reached,
+                               tl_error *error);
+/* Seconds from one to the other by the device's clock; both must be done. */
+tl_status tl_event_elapsed(tl_event *earlier, tl_event *later, double *seconds,
+                           tl_error *error);
+
+/* Work enqueued on the stream from here on waits until the gate is opened, or
+ * until the device has waited for `timeout` seconds. Releasing opens it. */
+tl_status tl_gate_create(tl_stream *stream, double timeout, tl_gate **gate,
+                         tl_error *error);
+void tl_gate_retain(tl_gate *gate);
+void tl_gate_release(tl_gate *gate);
+/* *opened is false when the time limit had run out before. */
+tl_status tl_gate_open(tl_gate *gate, bool *opened, tl_error *error);
+
+/* ---- matmul: c = alpha * op(a) * op(b) + beta * c ------------------------
+ * a is m x k, b is k x n, c is m x n after op; or all three have the same
+ * number of such matrices in front. Asynchronous. The rules are the BLAS's:
+ * with beta = 0 c is not read, with alpha = 0 or k = 0 neither a nor b is.
+ * c may not overlap a or b. options may be NULL. */
+tl_status tl_matmul(tl_buffer *a, tl_buffer *b, tl_buffer *c,
+                    const tl_matmul_options *options, tl_error *error);
+/* The shape and dtype that c must have. */
+tl_status tl_matmul_result(tl_buffer *a, tl_buffer *b,
+                           const tl_matmul_options *options, tl_layout *result,
+                           tl_error *error);
+/* Opens the device's BLAS now, so that no launch has to. */
+tl_status tl_matmul_prepare(tl_device *device, const char *kernel,
+                            tl_error *error);
+
+/* ---- faults: failures on demand, for tests --------------------------------
+ * A site is a back-end call ("matmul") or an allocation ("allocate: stream").
+ * May be shared by devices and threads. */
+
+tl_status tl_faults_create(tl_faults **faults, tl_error *error);
+void tl_faults_retain(tl_faults *faults);
+void tl_faults_release(tl_faults *faults);
+/* The nth use of the site from now on fails so, once. The site "execute" is a
+ * launch that was accepted and then fails on the device: use TL_DEVICE_LOST. */
+void tl_faults_arm(tl_faults *faults, const char *site, int64_t nth,
+                   int32_t status);
+/* Forgets all counts and what was armed. */
+void tl_faults_reset(tl_faults *faults);
+/* The sites used so far by index from 0, and how often; NULL past the last. */
+const char *tl_faults_site(tl_faults *faults, int32_t index, int64_t *uses);
+
+/* ffi: end */
+
+#ifdef __cplusplus
+}
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+
+#endif
