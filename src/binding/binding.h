@@ -1,8 +1,9 @@
 /* What the files of the binding share: classes, arguments, errors, waiting.
  *
  * Every C function of the module carries the same upvalues: the metatable of
- * class i at index i, and the state record behind them. So a check costs a
- * comparison, and nothing is looked up by name on the way of a launch. */
+ * class i at index i, and the state record behind them. A handle starts with
+ * the address of its class's name, so that a check is one comparison: nothing
+ * is looked up on the way of a launch. */
 #ifndef TIDELOCK_BINDING_H
 #define TIDELOCK_BINDING_H
 
@@ -33,7 +34,8 @@ typedef struct tl_orphan tl_orphan;
 
 /* A userdata of any class: one counted reference to a core object. */
 typedef struct tl_handle {
-  void *object;      /* NULL: closed */
+  const char *const *class; /* where its class's name is: the class's mark */
+  void *object;             /* NULL: closed */
   int64_t bytes;     /* buffer: device bytes counted for it; device: clean-up
                         failures reported so far */
   tl_orphan *orphan; /* set when born inside a finalizer */
@@ -121,9 +123,10 @@ void tl_pushdevice(lua_State *L, tl_device *device);
 tl_buffer *tl_pushbuffer(lua_State *L, tl_device *device, int32_t dtype,
                          int32_t dimensions, const int64_t *shape,
                          tl_buffer *keep_a, tl_buffer *keep_b);
-/* Waits until the stream takes one more launch, and notes the caller's line.
- * `stream` may be NULL: the device's default one. May raise. Returns a new
- * reference (stream.c). */
+/* The stream, or the device's default one for NULL, once it takes one more
+ * launch; notes the caller's line on it. No new reference. NULL: it had to wait
+ * for room, and a hook may have run and closed anything meanwhile: check the
+ * arguments anew and ask again. May raise (stream.c). */
 tl_stream *tl_readystream(lua_State *L, tl_device *device, tl_stream *stream);
 /* Reads a table (nested, or flat) of that many numbers into packed elements;
  * raises at the first that does not fit, naming it (table.c). */

@@ -258,14 +258,14 @@ static int buffer_set(lua_State *L) {
 static int buffer_fill(lua_State *L) {
   tl_layout layout;
   tl_error error;
-  tl_buffer *buffer = check_buffer(L, &layout);
+  tl_buffer *buffer;
+  tl_stream *stream;
   double value = luaL_checknumber(L, 2);
-  tl_stream *stream =
-      tl_readystream(L, tl_buffer_device(buffer), tl_optstream(L, 3));
-  tl_status status =
-      tl_buffer_fill(check_buffer(L, &layout), value, stream, &error);
-  tl_stream_release(stream);
-  tl_check(L, status, &error);
+  do {
+    buffer = check_buffer(L, &layout);
+    stream = tl_readystream(L, tl_buffer_device(buffer), tl_optstream(L, 3));
+  } while (stream == NULL);
+  tl_check(L, tl_buffer_fill(buffer, value, stream, &error), &error);
   lua_settop(L, 1);
   return 1;
 }
@@ -274,15 +274,14 @@ static int buffer_fill(lua_State *L) {
 static int buffer_copy_from(lua_State *L) {
   tl_layout layout;
   tl_error error;
-  tl_buffer *buffer = check_buffer(L, &layout);
-  tl_checkobject(L, 2, TL_BUFFER);
-  tl_stream *stream =
-      tl_readystream(L, tl_buffer_device(buffer), tl_optstream(L, 3));
-  tl_status status =
-      tl_buffer_copy(check_buffer(L, &layout), tl_checkobject(L, 2, TL_BUFFER),
-                     stream, &error);
-  tl_stream_release(stream);
-  tl_check(L, status, &error);
+  tl_buffer *buffer, *source;
+  tl_stream *stream;
+  do {
+    buffer = check_buffer(L, &layout);
+    source = tl_checkobject(L, 2, TL_BUFFER);
+    stream = tl_readystream(L, tl_buffer_device(buffer), tl_optstream(L, 3));
+  } while (stream == NULL);
+  tl_check(L, tl_buffer_copy(buffer, source, stream, &error), &error);
   lua_settop(L, 1);
   return 1;
 }
@@ -292,17 +291,17 @@ static int buffer_clone(lua_State *L) {
   tl_layout layout;
   tl_error error;
   tl_buffer *source = check_buffer(L, &layout);
-  tl_device *device = tl_buffer_device(source);
+  tl_stream *stream;
   tl_optstream(L, 2);
   lua_settop(L, 2);
-  tl_buffer *copy = tl_pushbuffer(L, device, layout.dtype, layout.dimensions,
-                                  layout.shape, source, NULL);
-  source = check_buffer(L, &layout);
-  tl_stream *stream =
-      tl_readystream(L, tl_buffer_device(copy), tl_optstream(L, 2));
-  tl_status status = tl_buffer_copy(copy, source, stream, &error);
-  tl_stream_release(stream);
-  tl_check(L, status, &error);
+  tl_buffer *copy =
+      tl_pushbuffer(L, tl_buffer_device(source), layout.dtype,
+                    layout.dimensions, layout.shape, source, NULL);
+  do { /* a finalizer may have closed the source or the stream */
+    source = check_buffer(L, &layout);
+    stream = tl_readystream(L, tl_buffer_device(copy), tl_optstream(L, 2));
+  } while (stream == NULL);
+  tl_check(L, tl_buffer_copy(copy, source, stream, &error), &error);
   return 1;
 }
 

@@ -59,7 +59,7 @@ void *tl_newobject(lua_State *L, tl_class class, size_t nbytes) {
   if (state->closing)
     luaL_error(L, "no new %s: the Lua state is closing", class_names[class]);
   tl_handle *handle = lua_newuserdatauv(L, nbytes, 0);
-  *handle = (tl_handle){0};
+  *handle = (tl_handle){.class = &class_names[class]};
   lua_pushvalue(L, lua_upvalueindex((int)class));
   lua_setmetatable(L, -2);
   if (in_finalizer(L)) {
@@ -101,10 +101,8 @@ void *tl_takehandle(lua_State *L, tl_handle *handle) {
 
 tl_handle *tl_testhandle(lua_State *L, int arg, tl_class class) {
   tl_handle *handle = lua_touserdata(L, arg);
-  if (handle == NULL || !lua_getmetatable(L, arg))
-    return NULL;
-  bool same = lua_rawequal(L, -1, lua_upvalueindex((int)class)) != 0;
-  lua_pop(L, 1);
+  bool same = handle != NULL && lua_rawlen(L, arg) >= sizeof *handle &&
+              handle->class == &class_names[class];
   return same ? handle : NULL;
 }
 

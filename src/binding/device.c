@@ -362,13 +362,13 @@ static int push_filled(lua_State *L, double value, int arg) {
   fill_options options = check_fill_options(L, arg);
   tl_buffer *buffer =
       tl_pushbuffer(L, device, options.dtype, dimensions, shape, NULL, NULL);
-  /* A finalizer may have closed either while memory was collected. */
-  device = check_device(L);
-  options = check_fill_options(L, arg);
-  tl_stream *stream = tl_readystream(L, device, options.stream);
-  tl_status status = tl_buffer_fill(buffer, value, stream, &error);
-  tl_stream_release(stream);
-  tl_check(L, status, &error);
+  tl_stream *stream;
+  do { /* a finalizer may have closed the device or the stream */
+    device = check_device(L);
+    options = check_fill_options(L, arg);
+    stream = tl_readystream(L, device, options.stream);
+  } while (stream == NULL);
+  tl_check(L, tl_buffer_fill(buffer, value, stream, &error), &error);
   return 1;
 }
 

@@ -47,36 +47,37 @@ static void make_result(lua_State *L, const matmul_options *options) {
   lua_replace(L, 3);
 }
 
-static int matmul(lua_State *L) {
-  matmul_options options;
-  tl_error error;
-  tl_checkobject(L, 1, TL_BUFFER);
-  tl_checkobject(L, 2, TL_BUFFER);
-  bool has_c = tl_testhandle(L, 3, TL_BUFFER) != NULL;
-  if (!has_c && !lua_isnoneornil(L, 3)) { /* c was left out */
-    lua_pushnil(L);
+/* Brings the arguments to a, b, c or nil, options or nil. */
+static void arrange(lua_State *L) {
+  if (!lua_isnoneornil(L, 3) && tl_testhandle(L, 3, TL_BUFFER) == NULL) {
+    lua_pushnil(L); /* c was left out */
     lua_insert(L, 3);
   }
   if (lua_gettop(L) > 4)
-    return luaL_error(L, "matmul: at most 4 arguments, got %d", lua_gettop(L));
+    luaL_error(L, "matmul: at most 4 arguments, got %d", lua_gettop(L));
   lua_settop(L, 4);
-  read_options(L, 4, &options);
-  if (has_c)
-    tl_checkobject(L, 3, TL_BUFFER);
-  else
+}
+
+static int matmul(lua_State *L) {
+  matmul_options options;
+  tl_error error;
+  tl_buffer *a, *b, *c;
+  arrange(L);
+  if (lua_isnil(L, 3)) {
+    read_options(L, 4, &options);
     make_result(L, &options);
-  read_options(L, 4, &options); /* a finalizer may have run */
-  tl_buffer *c = tl_checkobject(L, 3, TL_BUFFER);
-  tl_stream *stream =
-      tl_readystream(L, tl_buffer_device(c), options.core.stream);
-  options.core.stream = stream;
-  options.core.alpha = &options.alpha;
-  options.core.beta = &options.beta;
-  tl_status status =
-      tl_matmul(tl_checkobject(L, 1, TL_BUFFER),
-                tl_checkobject(L, 2, TL_BUFFER), c, &options.core, &error);
-  tl_stream_release(stream);
-  tl_check(L, status, &error);
+  }
+  do { /* a finalizer or a hook may have closed any of them */
+    a = tl_checkobject(L, 1, TL_BUFFER);
+    b = tl_checkobject(L, 2, TL_BUFFER);
+    c = tl_checkobject(L, 3, TL_BUFFER);
+    read_options(L, 4, &options);
+    options.core.alpha = &options.alpha;
+    options.core.beta = &options.beta;
+    options.core.stream =
+        tl_readystream(L, tl_buffer_device(c), options.core.stream);
+  } while (options.core.stream == NULL);
+  tl_check(L, tl_matmul(a, b, c, &options.core, &error), &error);
   lua_settop(L, 3);
   return 1;
 }

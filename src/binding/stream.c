@@ -5,60 +5,57 @@ static tl_stream *check_stream(lua_State *L) {
   return tl_checkobject(L, 1, TL_STREAM);
 }
 
-/* A new reference to the stream that was given, or to the default one. */
-static tl_stream *stream_retained(lua_State *L, tl_device *device,
-                                  tl_stream *stream) {
-  tl_error error;
-  if (stream == NULL)
-    tl_check(L, tl_device_default_stream(device, &stream, &error), &error);
-  else
-    tl_stream_retain(stream);
-  return stream;
-}
-
 /* While the queue is full a hook may run and may raise: a handle on the stack
- * holds the reference then. */
-static tl_stream *wait_for_room(lua_State *L, tl_stream *stream) {
+ * keeps the stream then. */
+static void wait_for_room(lua_State *L, tl_stream *stream) {
   tl_error error;
   bool reached = false;
-  tl_handle *anchor = lua_newuserdatauv(L, sizeof *anchor, 0);
-  *anchor = (tl_handle){.object = stream};
-  lua_pushvalue(L, lua_upvalueindex(TL_STREAM));
-  lua_setmetatable(L, -2);
+  tl_handle *anchor = tl_newhandle(L, TL_STREAM);
+  tl_stream_retain(stream);
+  tl_sethandle(anchor, stream);
   while (!reached) {
     tl_check(L, tl_stream_reserve(stream, 0.05, &reached, &error), &error);
     if (!reached)
       tl_poll(L);
   }
-  anchor->object = NULL;
+  tl_stream_release(tl_takehandle(L, anchor));
   lua_pop(L, 1);
+}
+
+/* The device keeps its default stream, so the reference can go at once. */
+static tl_stream *default_stream(lua_State *L, tl_device *device) {
+  tl_stream *stream;
+  tl_error error;
+  tl_check(L, tl_device_default_stream(device, &stream, &error), &error);
+  tl_stream_release(stream);
   return stream;
 }
 
 tl_stream *tl_readystream(lua_State *L, tl_device *device, tl_stream *stream) {
   tl_error error;
   bool reached;
-  stream = stream_retained(L, device, stream);
-  tl_locate(L, stream);
-  tl_status status = tl_stream_reserve(stream, 0, &reached, &error);
-  if (status == TL_OK && !reached)
-    return wait_for_room(L, stream);
-  if (status != TL_OK)
-    tl_stream_release(stream);
-  tl_check(L, status, &error);
-  return stream;
+  if (stream == NULL)
+    stream = default_stream(L, device);
+  tl_check(L, tl_stream_reserve(stream, 0, &reached, &error), &error);
+  if (reached) {
+    tl_locate(L, stream);
+    return stream;
+  }
+  wait_for_room(L, stream);
+  return NULL;
 }
 
 /* ---- methods ------------------------------------------------------------- */
 
 static int stream_spin(lua_State *L) {
   tl_error error;
-  tl_stream *stream = check_stream(L);
+  tl_stream *stream;
   double seconds = luaL_checknumber(L, 2);
-  stream = tl_readystream(L, tl_stream_device(stream), stream);
-  tl_status status = tl_stream_spin(stream, seconds, &error);
-  tl_stream_release(stream);
-  tl_check(L, status, &error);
+  do {
+    stream = check_stream(L);
+    stream = tl_readystream(L, tl_stream_device(stream), stream);
+  } while (stream == NULL);
+  tl_check(L, tl_stream_spin(stream, seconds, &error), &error);
   return 0;
 }
 
@@ -91,25 +88,21 @@ static int stream_record(lua_State *L) {
   tl_error error;
   tl_stream *stream = check_stream(L);
   tl_event *event;
-  if (lua_isnoneornil(L, 2)) {
-    lua_settop(L, 1);
+  lua_settop(L, 2);
+  if (lua_isnil(L, 2)) {
     tl_handle *handle = tl_newhandle(L, TL_EVENT);
     tl_check(L, tl_event_create(tl_stream_device(stream), true, &event, &error),
              &error);
     tl_sethandle(handle, event);
-  } else {
-    event = tl_checkobject(L, 2, TL_EVENT);
+    lua_replace(L, 2);
   }
-  if (tl_event_timing(event)) { /* takes a slot */
-    stream = tl_readystream(L, tl_stream_device(stream), stream);
+  do { /* a timed record takes a slot of the queue */
+    stream = check_stream(L);
     event = tl_checkobject(L, 2, TL_EVENT);
-  } else {
-    tl_stream_retain(stream);
-  }
-  tl_status status = tl_stream_record(stream, event, &error);
-  tl_stream_release(stream);
-  tl_check(L, status, &error);
-  lua_settop(L, 2);
+    if (tl_event_timing(event))
+      stream = tl_readystream(L, tl_stream_device(stream), stream);
+  } while (stream == NULL);
+  tl_check(L, tl_stream_record(stream, event, &error), &error);
   return 1;
 }
 

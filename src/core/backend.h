@@ -118,11 +118,12 @@ typedef struct tl_backend {
    * time limit means none [any thread]. */
   tl_status (*stream_wait)(tl_stream_impl *stream, uint64_t launches,
                            double seconds, bool *reached, tl_error *error);
-  /* may be NULL: a launch itself waits. Waits for a free slot. */
+  /* may be NULL: no such thing. Waits until a launch would not wait. */
   tl_status (*stream_reserve)(tl_stream_impl *stream, double seconds,
                               bool *reached, tl_error *error);
 
-  /* ---- launches: each returns once it is enqueued ---- */
+  /* ---- launches: each waits for a free slot, and returns once enqueued ----
+   */
 
   tl_status (*spin)(tl_stream_impl *stream, double seconds, tl_error *error);
   /* Every element of the block becomes this one. */

@@ -26,9 +26,6 @@ tl_status tl_launch_begin(tl_launch *launch, tl_error *error) {
   for (int i = 0; i < LAUNCH_MEMORIES && status == TL_OK; i++)
     if (launch_memory(launch, i) != NULL)
       status = tl_memory_await_ready(launch_memory(launch, i), stream, error);
-  bool reached;
-  if (status == TL_OK)
-    status = tl_call_stream_reserve(stream, -1, &reached, error);
   if (status == TL_OK && launch->writes != NULL && !launch->writes->written)
     status = tl_call_event_create(device, false, &launch->ready, error);
   return status;

@@ -13,7 +13,7 @@ typedef struct tl_launch {
   tl_event_impl *ready;  /* made for first contents */
 } tl_launch;
 
-/* Checks the device, prepares the buffers, waits for a slot. Fill in all but
+/* Checks the device and prepares the buffers. Fill in all but
  * `ready` first. After a failure nothing is queued and end is not called. */
 tl_status tl_launch_begin(tl_launch *launch, tl_error *error);
 /* Takes the back end's status: counts and logs the launch, or undoes begin. */
