@@ -1,97 +1,78 @@
--- Why do launches get slow after about a thousand of them? The launch queue
--- filled: from there each launch waits for a slot, and the clock of the loop
--- measures the queue, not the work.
---   lua5.4 launch_queue.lua [launches=2000] [depth=1024] [n=size] [svg=path]
+-- Why do launches get slow after about a thousand of them? The launch queue filled: from
+-- there each launch waits for a slot, and the loop's clock measures the queue, not the work.
+--   lua5.4 launch_queue.lua [launches=2000] [depth=1024] [n=size] [spin=seconds] [svg=path]
 local gpu = require "tidelock"
 local plot = require "tidelock.plot"
 local progress = require "tidelock.progress".line()
+local stats = require "tidelock.stats"
 
+io.stdout:setvbuf("line")
 local options = { launches = 2000, svg = "launch_queue.svg" }
 for _, argument in ipairs { ... } do
   local name, value = argument:match("^(%w+)=(.+)$")
   options[assert(name, "options are written name=value")] = tonumber(value) or value
 end
 local launches = options.launches
-local dev = gpu.device(nil, { queue_depth = options.depth })
-local depth = dev:properties().queue_depth
+local dev = gpu.device(nil, options.depth and { queue_depth = options.depth })
+local depth, stream = dev:properties().queue_depth, dev:default_stream()
 
--- The size that makes this kernel take about 2 ms here.
-local function launch_seconds(n)
-  local a, c = dev:full({ n, n }, 1, "float64"), dev:zeros({ n, n }, "float64")
-  dev:synchronize()
-  local start = dev:now()
-  gpu.matmul(a, a, c, { kernel = "naive" })
-  dev:synchronize()
-  return dev:now() - start
+--- The work of one launch: the question's own kernel, or a spin of known length.
+local function work(n)
+  local a, b = dev:full({ n, n }, 2, "float64"), dev:full({ n, n }, 3, "float64")
+  local c = dev:zeros({ n, n }, "float64")
+  local naive = { kernel = "naive", stream = stream }
+  return options.spin and function() stream:spin(options.spin) end
+    or function() gpu.matmul(a, b, c, naive) end, c
 end
-launch_seconds(8)
-local n = options.n or math.max(8, math.floor(64 * (2e-3 / launch_seconds(64)) ^ (1 / 3)))
 
-local a, b = dev:full({ n, n }, 2, "float64"), dev:full({ n, n }, 3, "float64")
-local c, naive = dev:zeros({ n, n }, "float64"), { kernel = "naive" }
-
---- Launches in a loop; returns the seconds of each launch, the loop's clock when
---- the loop ended, the launches in flight then, and the clock when all was done.
-local function run(each)
-  local costs, before = {}, 0
+--- Launches in a loop. Returns each launch's host time, the loop's clock when the loop ended,
+--- the launches in flight then, and the clock when the work was done.
+local function run(launch, count, wait_each)
+  local costs = {}
   dev:synchronize()
   local start = dev:now()
-  for i = 1, launches do
-    gpu.matmul(a, b, c, naive)
-    local now = start:elapsed()
-    costs[i], before = now - before, now
-    if each then
-      dev:synchronize()
-      before = start:elapsed()
-    end
+  for i = 1, count do
+    local before = start:elapsed()
+    launch()
+    costs[i] = start:elapsed() - before
+    if wait_each then dev:synchronize() end
   end
   local shown, in_flight = start:elapsed()
   dev:synchronize()
   return costs, shown, in_flight, (start:elapsed())
 end
 
-local function median(values, first, last)
-  local part = table.move(values, first, last, 1, {})
-  table.sort(part)
-  return part[(#part + 1) // 2]
-end
+-- The size at which this kernel takes about 2 ms here.
+local small = select(4, run(work(64), 8)) / 8
+local n = options.n or math.max(8, math.floor(64 * (2e-3 / small) ^ (1 / 3)))
+local launch, c = work(n)
 
 progress("launching " .. launches .. " times")
-local costs, shown, in_flight, true_time = run(false)
+local costs, shown, in_flight, truth = run(launch, launches)
 progress("launching " .. launches .. " times, waiting for each")
-local _, _, _, synchronized = run(true)
+local synchronized = select(4, run(launch, launches, true))
 progress()
-assert(c:get(1, 1) == 6 * n and c:get(n, n) == 6 * n, "the product is wrong")
+assert(options.spin or (c:get(1, 1) == 6 * n and c:get(n, n) == 6 * n), "the product is wrong")
 
-local before = median(costs, 2, math.min(depth, launches) // 2 + 1)
-local after = median(costs, launches - (launches - math.min(depth, launches - 1)) // 2, launches)
-local knee
-for i = 1, launches - 8 do
-  local slow = costs[i] > math.sqrt(before * after) and 0 or -8
-  for j = i, i + 7 do
-    slow = slow + (costs[j] > math.sqrt(before * after) and 1 or 0)
-  end
-  if slow >= 6 and after > 1.5 * before then
-    knee = i
-    break
-  end
-end
-
-print(("%d launches of matmul %dx%d float64, kernel naive, on %s; the queue holds %d launches")
-  :format(launches, n, n, dev:id(), depth))
+local step = stats.step(costs)
+local what = options.spin and "spins of " .. plot.seconds(options.spin)
+  or ("matmul %dx%d float64, kernel naive,"):format(n, n)
+print(("%d launches of %s on %s; a stream's queue holds %d")
+  :format(launches, what, dev:id(), depth))
 print(plot.text(costs, { title = "host time of each launch (enqueue time)" }))
-if knee then
-  print(("launches 1-%d cost %s each [enqueue time]; from launch %d on each waits %s for a free slot")
-    :format(knee - 1, plot.seconds(before), knee, plot.seconds(after)))
+if step then
+  print(("launches 1-%d cost %s each; from %d on each waits %s for a free slot [enqueue time]")
+    :format(step.first - 1, plot.seconds(step.before), step.first, plot.seconds(step.after)))
 end
-print(("the loop ended after   %8.3f s [enqueue time, %d launches in flight]"):format(shown, in_flight))
-print(("the work ended after   %8.3f s [wall time, synchronized]"):format(true_time))
+print(("the loop ended after   %7.3f s [enqueue time, %d launches in flight]")
+  :format(shown, in_flight))
+print(("the work ended after   %7.3f s [wall time, synchronized]"):format(truth))
 print(("the loop showed %.1f %% of the truth; a full queue predicts 1 - %d/%d = %.1f %%")
-  :format(100 * shown / true_time, depth, launches, 100 * (1 - depth / launches)))
-print(("synchronized each step %8.3f s [wall time], %s a launch")
+  :format(100 * shown / truth, depth, launches, 100 * (1 - depth / launches)))
+print(("synchronized each step %7.3f s [wall time], %s a launch")
   :format(synchronized, plot.seconds(synchronized / launches)))
-if plot.svg(options.svg, costs, { title = "Host time of each launch", ylabel = "seconds (enqueue)" }) then
+if plot.svg(options.svg, costs, { title = "Host time of each launch", ylabel = "enqueue, s" }) then
   print("plot: " .. options.svg)
 end
-return { costs = costs, knee = knee, depth = depth, before = before, after = after, n = n,
-  shown = shown, in_flight = in_flight, true_time = true_time, synchronized = synchronized }
+return { costs = costs, step = step, depth = depth, n = n, shown = shown, in_flight = in_flight,
+  truth = truth, synchronized = synchronized }

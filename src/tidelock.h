@@ -275,9 +275,10 @@ tl_status tl_stream_done(tl_stream *stream, bool *done, tl_error *error);
 /* Launches made and not complete: between *least and *most. */
 tl_status tl_stream_inflight(tl_stream *stream, int64_t *least, int64_t *most,
                              tl_error *error);
-/* Waits until one more launch would not wait for a slot. */
-tl_status tl_stream_reserve(tl_stream *stream, double seconds, bool *reached,
-                            tl_error *error);
+/* Waits until one more launch or timed record (slot), or else one more gate or
+ * wait for an event, would not wait for its place in the queue. */
+tl_status tl_stream_reserve(tl_stream *stream, bool slot, double seconds,
+                            bool *reached, tl_error *error);
 /* Where in the caller's program the next calls on the stream come from: named
  * when a launch turns out to have failed. source is copied, cut at 59 bytes. */
 void tl_stream_locate(tl_stream *stream, const char *source, int32_t line);
@@ -321,7 +322,7 @@ tl_status tl_gate_open(tl_gate *gate, bool *opened, tl_error *error);
  * c may not overlap a or b. options may be NULL. */
 tl_status tl_matmul(tl_buffer *a, tl_buffer *b, tl_buffer *c,
                     const tl_matmul_options *options, tl_error *error);
-/* The shape and dtype that c must have. */
+/* The shape and dtype that c must have; checks everything but c itself. */
 tl_status tl_matmul_result(tl_buffer *a, tl_buffer *b,
                            const tl_matmul_options *options, tl_layout *result,
                            tl_error *error);

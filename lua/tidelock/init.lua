@@ -53,8 +53,13 @@ end
 ---@return any result what object:result() returns, where there is one
 function gpu.await(object)
   if coroutine.isyieldable() then
-    while not object:done() do
+    local done, reason = object:done()
+    while not done do
+      if done == nil then
+        error(reason, 2)
+      end
       coroutine.yield(object)
+      done, reason = object:done()
     end
   else
     object:synchronize()

@@ -1,5 +1,7 @@
 --- Plots of positive values against their number, on a logarithmic axis: as
 -- text for the terminal, and as SVG where gnuplot is installed.
+local stats = require "tidelock.stats"
+
 local plot = {}
 
 local scales = { { 1, "s" }, { 1e-3, "ms" }, { 1e-6, "us" }, { 1e-9, "ns" } }
@@ -16,18 +18,12 @@ function plot.seconds(seconds)
   return string.format("%.3g ns", seconds / 1e-9)
 end
 
-local function median_of(values, first, last)
-  local part = table.move(values, first, last, 1, {})
-  table.sort(part)
-  return part[(#part + 1) // 2]
-end
-
 --- Medians of `count` equal stretches of the values.
 local function condense(values, count)
   local columns = {}
   for i = 1, count do
     local first = (i - 1) * #values // count + 1
-    columns[i] = median_of(values, first, math.max(first, i * #values // count))
+    columns[i] = stats.median(values, first, math.max(first, i * #values // count))
   end
   return columns
 end

@@ -45,8 +45,17 @@ int32_t tl_checkshape(lua_State *L, int arg, int64_t *shape) {
   return 1;
 }
 
+/* The string at the index; raises if a zero byte would cut it short. */
+const char *tl_readstring(lua_State *L, int index, const char *what) {
+  size_t length;
+  const char *string = lua_tolstring(L, index, &length);
+  if (string != NULL && strlen(string) != length)
+    luaL_error(L, "%s contains a zero byte", what);
+  return string;
+}
+
 int32_t tl_readdtype(lua_State *L, int index) {
-  const char *name = lua_tostring(L, index);
+  const char *name = tl_readstring(L, index, "dtype");
   int32_t dtype = name != NULL ? tl_dtype_find(name) : -1;
   if (dtype >= 0)
     return dtype;
@@ -103,9 +112,11 @@ bool tl_getfield(lua_State *L, int index, const char *name) {
   return false;
 }
 
-static void wrong_field(lua_State *L, const char *name, const char *wanted) {
-  luaL_error(L, "option '%s': %s expected, got %s", name, wanted,
-             luaL_typename(L, -1));
+void tl_wrongfield(lua_State *L, const char *name, const char *wanted) {
+  const char *got = luaL_typename(L, -1);
+  if (luaL_getmetafield(L, -1, "__name") == LUA_TSTRING)
+    got = lua_tostring(L, -1);
+  luaL_error(L, "option '%s': %s expected, got %s", name, wanted, got);
 }
 
 double tl_fieldnumber(lua_State *L, int index, const char *name,
@@ -115,7 +126,7 @@ double tl_fieldnumber(lua_State *L, int index, const char *name,
   int number;
   double value = lua_tonumberx(L, -1, &number);
   if (!number)
-    wrong_field(L, name, "number");
+    tl_wrongfield(L, name, "number");
   lua_pop(L, 1);
   return value;
 }
@@ -127,7 +138,7 @@ int64_t tl_fieldinteger(lua_State *L, int index, const char *name,
   int integral;
   int64_t value = lua_tointegerx(L, -1, &integral);
   if (!integral)
-    wrong_field(L, name, "integer");
+    tl_wrongfield(L, name, "integer");
   lua_pop(L, 1);
   return value;
 }
@@ -136,7 +147,7 @@ bool tl_fieldboolean(lua_State *L, int index, const char *name, bool absent) {
   if (!tl_getfield(L, index, name))
     return absent;
   if (!lua_isboolean(L, -1))
-    wrong_field(L, name, "boolean");
+    tl_wrongfield(L, name, "boolean");
   bool value = lua_toboolean(L, -1) != 0;
   lua_pop(L, 1);
   return value;
@@ -147,8 +158,8 @@ const char *tl_fieldstring(lua_State *L, int index, const char *name) {
   if (!tl_getfield(L, index, name))
     return NULL;
   if (lua_type(L, -1) != LUA_TSTRING)
-    wrong_field(L, name, "string");
-  const char *value = lua_tostring(L, -1);
+    tl_wrongfield(L, name, "string");
+  const char *value = tl_readstring(L, -1, name);
   lua_pop(L, 1);
   return value;
 }
@@ -158,7 +169,7 @@ tl_stream *tl_fieldstream(lua_State *L, int index) {
     return NULL;
   tl_handle *handle = tl_testhandle(L, -1, TL_STREAM);
   if (handle == NULL)
-    wrong_field(L, "stream", "stream");
+    tl_wrongfield(L, "stream", "stream");
   if (handle->object == NULL)
     luaL_error(L, "option 'stream': stream is closed");
   lua_pop(L, 1);

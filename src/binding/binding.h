@@ -77,6 +77,8 @@ int32_t tl_readshape(lua_State *L, int index, const char *name, int64_t *shape);
 /* A dtype's name, float32 if absent. */
 int32_t tl_optdtype(lua_State *L, int arg);
 int32_t tl_readdtype(lua_State *L, int index);
+/* The string at the index; raises if a zero byte would cut it short. */
+const char *tl_readstring(lua_State *L, int index, const char *what);
 /* A time limit in seconds; absent: negative, none. */
 double tl_optseconds(lua_State *L, int arg);
 /* A stream, a table {stream=}, or nothing: NULL. */
@@ -85,6 +87,8 @@ tl_stream *tl_optstream(lua_State *L, int arg);
 void tl_checkfields(lua_State *L, int arg, const char *const names[]);
 /* Pushes the field and returns true; false, pushing nothing, if it is nil. */
 bool tl_getfield(lua_State *L, int index, const char *name);
+/* Raises: the value at the top is not what the option wants. */
+void tl_wrongfield(lua_State *L, const char *name, const char *wanted);
 /* Options fields by type; a wrong type raises and names the field. */
 double tl_fieldnumber(lua_State *L, int index, const char *name, double absent);
 int64_t tl_fieldinteger(lua_State *L, int index, const char *name,
@@ -124,10 +128,12 @@ tl_buffer *tl_pushbuffer(lua_State *L, tl_device *device, int32_t dtype,
                          int32_t dimensions, const int64_t *shape,
                          tl_buffer *keep_a, tl_buffer *keep_b);
 /* The stream, or the device's default one for NULL, once it takes one more
- * launch; notes the caller's line on it. No new reference. NULL: it had to wait
- * for room, and a hook may have run and closed anything meanwhile: check the
- * arguments anew and ask again. May raise (stream.c). */
-tl_stream *tl_readystream(lua_State *L, tl_device *device, tl_stream *stream);
+ * launch or timed record (slot), or else one more gate or wait; notes the
+ * caller's line on it. No new reference. NULL: it had to wait for room, and a
+ * hook may have run and closed anything meanwhile: check the arguments anew and
+ * ask again. May raise (stream.c). */
+tl_stream *tl_readystream(lua_State *L, tl_device *device, tl_stream *stream,
+                          bool slot);
 /* Reads a table (nested, or flat) of that many numbers into packed elements;
  * raises at the first that does not fit, naming it (table.c). */
 void tl_readtable(lua_State *L, int index, const tl_layout *layout,

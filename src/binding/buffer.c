@@ -263,7 +263,8 @@ static int buffer_fill(lua_State *L) {
   double value = luaL_checknumber(L, 2);
   do {
     buffer = check_buffer(L, &layout);
-    stream = tl_readystream(L, tl_buffer_device(buffer), tl_optstream(L, 3));
+    stream =
+        tl_readystream(L, tl_buffer_device(buffer), tl_optstream(L, 3), true);
   } while (stream == NULL);
   tl_check(L, tl_buffer_fill(buffer, value, stream, &error), &error);
   lua_settop(L, 1);
@@ -279,7 +280,8 @@ static int buffer_copy_from(lua_State *L) {
   do {
     buffer = check_buffer(L, &layout);
     source = tl_checkobject(L, 2, TL_BUFFER);
-    stream = tl_readystream(L, tl_buffer_device(buffer), tl_optstream(L, 3));
+    stream =
+        tl_readystream(L, tl_buffer_device(buffer), tl_optstream(L, 3), true);
   } while (stream == NULL);
   tl_check(L, tl_buffer_copy(buffer, source, stream, &error), &error);
   lua_settop(L, 1);
@@ -299,7 +301,8 @@ static int buffer_clone(lua_State *L) {
                     layout.dimensions, layout.shape, source, NULL);
   do { /* a finalizer may have closed the source or the stream */
     source = check_buffer(L, &layout);
-    stream = tl_readystream(L, tl_buffer_device(copy), tl_optstream(L, 2));
+    stream =
+        tl_readystream(L, tl_buffer_device(copy), tl_optstream(L, 2), true);
   } while (stream == NULL);
   tl_check(L, tl_buffer_copy(copy, source, stream, &error), &error);
   return 1;

@@ -63,8 +63,7 @@ static void read_options(lua_State *L, int arg, tl_device_options *options) {
   if (tl_getfield(L, arg, "faults")) {
     tl_handle *faults = tl_testhandle(L, -1, TL_FAULTS);
     if (faults == NULL || faults->object == NULL)
-      luaL_error(L, "option 'faults': open faults expected, got %s",
-                 luaL_typename(L, -1));
+      tl_wrongfield(L, "faults", "open faults");
     options->faults = faults->object;
     lua_pop(L, 1);
   }
@@ -82,9 +81,10 @@ static bool same_options(lua_State *L, tl_device *device,
          asked->faults == has.faults;
 }
 
-/* device([id] [, options]) */
+/* device(id [, options]) */
 static int device_open(lua_State *L) {
-  const char *asked = luaL_optstring(L, 1, NULL);
+  luaL_checkstring(L, 1);
+  const char *asked = tl_readstring(L, 1, "device id");
   bool with_options = !lua_isnoneornil(L, 2);
   tl_device_options options = {.size = sizeof options};
   char id[32];
@@ -134,7 +134,9 @@ static int device_list(lua_State *L) {
 /* available(id) --> true | false, reason */
 static int device_available(lua_State *L) {
   tl_error reason;
-  bool available = tl_device_available(luaL_checkstring(L, 1), &reason);
+  luaL_checkstring(L, 1);
+  bool available =
+      tl_device_available(tl_readstring(L, 1, "device id"), &reason);
   lua_pushboolean(L, available);
   if (available)
     return 1;
@@ -366,7 +368,7 @@ static int push_filled(lua_State *L, double value, int arg) {
   do { /* a finalizer may have closed the device or the stream */
     device = check_device(L);
     options = check_fill_options(L, arg);
-    stream = tl_readystream(L, device, options.stream);
+    stream = tl_readystream(L, device, options.stream, true);
   } while (stream == NULL);
   tl_check(L, tl_buffer_fill(buffer, value, stream, &error), &error);
   return 1;

@@ -32,8 +32,8 @@ static void read_options(lua_State *L, int arg, matmul_options *options) {
   options->beta = tl_fieldnumber(L, arg, "beta", 0);
 }
 
-/* Puts a new buffer for the product at index 3. */
-static void make_result(lua_State *L, const matmul_options *options) {
+/* Pushes a new buffer for the product, once all else has been checked. */
+static void push_result(lua_State *L, const matmul_options *options) {
   tl_buffer *a = tl_checkobject(L, 1, TL_BUFFER);
   tl_buffer *b = tl_checkobject(L, 2, TL_BUFFER);
   tl_layout result;
@@ -44,41 +44,37 @@ static void make_result(lua_State *L, const matmul_options *options) {
   tl_check(L, tl_matmul_result(a, b, &options->core, &result, &error), &error);
   tl_pushbuffer(L, tl_buffer_device(a), result.dtype, result.dimensions,
                 result.shape, a, b);
-  lua_replace(L, 3);
-}
-
-/* Brings the arguments to a, b, c or nil, options or nil. */
-static void arrange(lua_State *L) {
-  if (!lua_isnoneornil(L, 3) && tl_testhandle(L, 3, TL_BUFFER) == NULL) {
-    lua_pushnil(L); /* c was left out */
-    lua_insert(L, 3);
-  }
-  if (lua_gettop(L) > 4)
-    luaL_error(L, "matmul: at most 4 arguments, got %d", lua_gettop(L));
-  lua_settop(L, 4);
 }
 
 static int matmul(lua_State *L) {
   matmul_options options;
   tl_error error;
   tl_buffer *a, *b, *c;
-  arrange(L);
-  if (lua_isnil(L, 3)) {
-    read_options(L, 4, &options);
-    make_result(L, &options);
+  tl_checkobject(L, 1, TL_BUFFER);
+  tl_checkobject(L, 2, TL_BUFFER);
+  bool has_c = tl_testhandle(L, 3, TL_BUFFER) != NULL;
+  int options_at = has_c || lua_isnoneornil(L, 3) ? 4 : 3;
+  int c_at = has_c ? 3 : 5;
+  if (!lua_isnoneornil(L, options_at + 1))
+    return luaL_error(L, "matmul: at most %d arguments, got %d", options_at,
+                      lua_gettop(L));
+  lua_settop(L, 4);
+  if (!has_c) {
+    read_options(L, options_at, &options);
+    push_result(L, &options);
   }
   do { /* a finalizer or a hook may have closed any of them */
     a = tl_checkobject(L, 1, TL_BUFFER);
     b = tl_checkobject(L, 2, TL_BUFFER);
-    c = tl_checkobject(L, 3, TL_BUFFER);
-    read_options(L, 4, &options);
+    c = tl_checkobject(L, c_at, TL_BUFFER);
+    read_options(L, options_at, &options);
     options.core.alpha = &options.alpha;
     options.core.beta = &options.beta;
     options.core.stream =
-        tl_readystream(L, tl_buffer_device(c), options.core.stream);
+        tl_readystream(L, tl_buffer_device(c), options.core.stream, true);
   } while (options.core.stream == NULL);
   tl_check(L, tl_matmul(a, b, c, &options.core, &error), &error);
-  lua_settop(L, 3);
+  lua_settop(L, c_at);
   return 1;
 }
 

@@ -7,14 +7,15 @@ static tl_stream *check_stream(lua_State *L) {
 
 /* While the queue is full a hook may run and may raise: a handle on the stack
  * keeps the stream then. */
-static void wait_for_room(lua_State *L, tl_stream *stream) {
+static void wait_for_room(lua_State *L, tl_stream *stream, bool slot) {
   tl_error error;
   bool reached = false;
   tl_handle *anchor = tl_newhandle(L, TL_STREAM);
   tl_stream_retain(stream);
   tl_sethandle(anchor, stream);
   while (!reached) {
-    tl_check(L, tl_stream_reserve(stream, 0.05, &reached, &error), &error);
+    tl_check(L, tl_stream_reserve(stream, slot, 0.05, &reached, &error),
+             &error);
     if (!reached)
       tl_poll(L);
   }
@@ -31,17 +32,18 @@ static tl_stream *default_stream(lua_State *L, tl_device *device) {
   return stream;
 }
 
-tl_stream *tl_readystream(lua_State *L, tl_device *device, tl_stream *stream) {
+tl_stream *tl_readystream(lua_State *L, tl_device *device, tl_stream *stream,
+                          bool slot) {
   tl_error error;
   bool reached;
   if (stream == NULL)
     stream = default_stream(L, device);
-  tl_check(L, tl_stream_reserve(stream, 0, &reached, &error), &error);
+  tl_check(L, tl_stream_reserve(stream, slot, 0, &reached, &error), &error);
   if (reached) {
     tl_locate(L, stream);
     return stream;
   }
-  wait_for_room(L, stream);
+  wait_for_room(L, stream, slot);
   return NULL;
 }
 
@@ -53,7 +55,7 @@ static int stream_spin(lua_State *L) {
   double seconds = luaL_checknumber(L, 2);
   do {
     stream = check_stream(L);
-    stream = tl_readystream(L, tl_stream_device(stream), stream);
+    stream = tl_readystream(L, tl_stream_device(stream), stream, true);
   } while (stream == NULL);
   tl_check(L, tl_stream_spin(stream, seconds, &error), &error);
   return 0;
@@ -96,11 +98,11 @@ static int stream_record(lua_State *L) {
     tl_sethandle(handle, event);
     lua_replace(L, 2);
   }
-  do { /* a timed record takes a slot of the queue */
+  do {
     stream = check_stream(L);
     event = tl_checkobject(L, 2, TL_EVENT);
-    if (tl_event_timing(event))
-      stream = tl_readystream(L, tl_stream_device(stream), stream);
+    if (tl_event_timing(event)) /* others have no place in the queue */
+      stream = tl_readystream(L, tl_stream_device(stream), stream, true);
   } while (stream == NULL);
   tl_check(L, tl_stream_record(stream, event, &error), &error);
   return 1;
@@ -108,10 +110,14 @@ static int stream_record(lua_State *L) {
 
 static int stream_wait_event(lua_State *L) {
   tl_error error;
-  tl_stream *stream = check_stream(L);
-  tl_check(L,
-           tl_stream_wait_event(stream, tl_checkobject(L, 2, TL_EVENT), &error),
-           &error);
+  tl_stream *stream;
+  tl_event *event;
+  do {
+    stream = check_stream(L);
+    event = tl_checkobject(L, 2, TL_EVENT);
+    stream = tl_readystream(L, tl_stream_device(stream), stream, false);
+  } while (stream == NULL);
+  tl_check(L, tl_stream_wait_event(stream, event, &error), &error);
   return 0;
 }
 
@@ -127,6 +133,10 @@ static int stream_gate(lua_State *L) {
   }
   tl_handle *handle = tl_newhandle(L, TL_GATE);
   tl_gate *gate;
+  do {
+    stream = check_stream(L);
+    stream = tl_readystream(L, tl_stream_device(stream), stream, false);
+  } while (stream == NULL);
   tl_check(L, tl_gate_create(stream, timeout, &gate, &error), &error);
   tl_sethandle(handle, gate);
   return 1;

@@ -108,11 +108,12 @@ void tl_readtable(lua_State *L, int index, const tl_layout *layout,
               .next = elements};
   index = lua_absindex(L, index);
   luaL_checkstack(L, 2 * TL_MAX_DIMENSIONS + 4, NULL);
-  bool nested = layout->dimensions > 1 && layout->size > 0 &&
-                get_element(L, index, 1) == LUA_TTABLE;
-  if (layout->dimensions > 1 && layout->size > 0)
+  bool nested = layout->dimensions == 1;
+  if (!nested) {
+    nested = get_element(L, index, 1) == LUA_TTABLE;
     lua_pop(L, 1);
-  if (nested || layout->dimensions == 1) {
+  }
+  if (nested) {
     read_nested(L, index, &r, 0);
     return;
   }

@@ -118,8 +118,9 @@ typedef struct tl_backend {
    * time limit means none [any thread]. */
   tl_status (*stream_wait)(tl_stream_impl *stream, uint64_t launches,
                            double seconds, bool *reached, tl_error *error);
-  /* may be NULL: no such thing. Waits until a launch would not wait. */
-  tl_status (*stream_reserve)(tl_stream_impl *stream, double seconds,
+  /* may be NULL: nothing is known. Waits until a launch or timed record (slot),
+   * or anything else, would not wait for its place in the queue. */
+  tl_status (*stream_reserve)(tl_stream_impl *stream, bool slot, double seconds,
                               bool *reached, tl_error *error);
 
   /* ---- launches: each waits for a free slot, and returns once enqueued ----

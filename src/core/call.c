@@ -2,6 +2,8 @@
  * devices. */
 #include "core/call.h"
 
+#include <stdio.h>
+
 static tl_status call_begin(tl_device *device, const char *site,
                             tl_error *error) {
   tl_status status = tl_fault(device->options.faults, site, error);
@@ -83,7 +85,7 @@ tl_status tl_call_stream_wait(tl_stream *stream, uint64_t launches,
                           error);
 }
 
-tl_status tl_call_stream_reserve(tl_stream *stream, double seconds,
+tl_status tl_call_stream_reserve(tl_stream *stream, bool slot, double seconds,
                                  bool *reached, tl_error *error) {
   tl_device *device = stream->object.device;
   *reached = device->backend->stream_reserve == NULL;
@@ -91,10 +93,10 @@ tl_status tl_call_stream_reserve(tl_stream *stream, double seconds,
     return TL_OK;
   if (call_begin(device, "stream_reserve", error) != TL_OK)
     return (tl_status)error->code;
-  return tl_device_settle(
-      device,
-      device->backend->stream_reserve(stream->impl, seconds, reached, error),
-      error);
+  return tl_device_settle(device,
+                          device->backend->stream_reserve(
+                              stream->impl, slot, seconds, reached, error),
+                          error);
 }
 
 tl_status tl_call_spin(tl_stream *stream, double seconds, tl_error *error) {
@@ -214,36 +216,40 @@ tl_status tl_call_gate_create(tl_stream *stream, double timeout,
 
 /* ---- clean-up ------------------------------------------------------------ */
 
-static void call_cleanup(tl_device *device, const char *site, const char *what,
-                         uint64_t number) {
+static void call_cleanup(tl_device *device, const char *site,
+                         const char *what) {
   tl_error error;
   if (tl_fault(device->options.faults, site, &error) == TL_OK)
     return;
   tl_error kept;
-  tl_fail(&kept, (tl_status)error.code, "%s: cleaning up %s %llu: %s",
-          device->id, what, (unsigned long long)number, error.text);
+  tl_fail(&kept, (tl_status)error.code, "%s: cleaning up %s: %.800s",
+          device->id, what, error.text);
   tl_device_keep_cleanup_error(device, &kept);
 }
 
 void tl_call_release(tl_device *device, tl_memory_impl *memory,
                      tl_stream_impl *const *streams, size_t count,
                      size_t nbytes) {
-  call_cleanup(device, "release", "a buffer of bytes", nbytes);
+  char what[64];
+  snprintf(what, sizeof what, "a buffer of %zu bytes", nbytes);
+  call_cleanup(device, "release", what);
   device->backend->release(device->impl, memory, streams, count);
 }
 
 void tl_call_stream_destroy(tl_device *device, tl_stream_impl *stream,
                             uint64_t number) {
-  call_cleanup(device, "stream_destroy", "stream", number);
+  char what[64];
+  snprintf(what, sizeof what, "stream %llu", (unsigned long long)number);
+  call_cleanup(device, "stream_destroy", what);
   device->backend->stream_destroy(stream);
 }
 
 void tl_call_event_destroy(tl_device *device, tl_event_impl *event) {
-  call_cleanup(device, "event_destroy", "an event of device", 0);
+  call_cleanup(device, "event_destroy", "an event");
   device->backend->event_destroy(event);
 }
 
 void tl_call_gate_destroy(tl_device *device, tl_gate_impl *gate) {
-  call_cleanup(device, "gate_destroy", "a gate of device", 0);
+  call_cleanup(device, "gate_destroy", "a gate");
   device->backend->gate_destroy(gate);
 }

@@ -21,7 +21,7 @@ tl_status tl_call_stream_create(tl_device *device, tl_stream_impl **stream,
 tl_status tl_call_stream_query(tl_stream *stream, bool *done, tl_error *error);
 tl_status tl_call_stream_wait(tl_stream *stream, uint64_t launches,
                               double seconds, bool *reached, tl_error *error);
-tl_status tl_call_stream_reserve(tl_stream *stream, double seconds,
+tl_status tl_call_stream_reserve(tl_stream *stream, bool slot, double seconds,
                                  bool *reached, tl_error *error);
 tl_status tl_call_spin(tl_stream *stream, double seconds, tl_error *error);
 tl_status tl_call_fill(tl_stream *stream, const tl_block *block,

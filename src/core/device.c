@@ -25,6 +25,8 @@ static void backends_describe(char *text, size_t room) {
 /* Finds the back end and the ordinal that an id names: "host", "host:0". */
 static tl_status id_resolve(const char *id, const tl_backend **backend,
                             int32_t *ordinal, tl_error *error) {
+  if (id == NULL)
+    return tl_fail(error, TL_INVALID_ARGUMENT, "a device id is missing");
   size_t length = strcspn(id, ":");
   const tl_backend *found = NULL;
   for (int32_t i = 0; i < tl_backend_count && found == NULL; i++)

@@ -54,18 +54,27 @@ static tl_status inputs_check(const tl_buffer *a, const tl_buffer *b,
     status = matrix_read(&b->layout, transpose_b, "b", y, error);
   if (status != TL_OK)
     return status;
-  bool same = a->layout.dimensions == b->layout.dimensions &&
-              x->batch == y->batch && x->columns == y->rows;
-  if (same)
-    return TL_OK;
   char of_a[72], of_b[72];
+  const char *how_a = transpose_a ? " transposed" : "";
+  const char *how_b = transpose_b ? " transposed" : "";
   shape_write(&a->layout, of_a, sizeof of_a);
   shape_write(&b->layout, of_b, sizeof of_b);
-  return tl_fail(error, TL_INVALID_ARGUMENT,
-                 "matmul: a is %s%s and b is %s%s: %" PRId64
-                 " columns against %" PRId64 " rows",
-                 of_a, transpose_a ? " transposed" : "", of_b,
-                 transpose_b ? " transposed" : "", x->columns, y->rows);
+  if (a->layout.dimensions != b->layout.dimensions)
+    return tl_fail(error, TL_INVALID_ARGUMENT,
+                   "matmul: a is %s and b is %s: %d against %d dimensions",
+                   of_a, of_b, (int)a->layout.dimensions,
+                   (int)b->layout.dimensions);
+  if (x->batch != y->batch)
+    return tl_fail(error, TL_INVALID_ARGUMENT,
+                   "matmul: a is %s and b is %s: batches of %" PRId64
+                   " against %" PRId64,
+                   of_a, of_b, x->batch, y->batch);
+  if (x->columns != y->rows)
+    return tl_fail(error, TL_INVALID_ARGUMENT,
+                   "matmul: a is %s%s and b is %s%s: %" PRId64
+                   " columns against %" PRId64 " rows",
+                   of_a, how_a, of_b, how_b, x->columns, y->rows);
+  return TL_OK;
 }
 
 static void result_layout(const tl_buffer *a, const matrix *x, const matrix *y,
@@ -134,15 +143,16 @@ static tl_status kernel_choose(tl_device *device, tl_dtype dtype,
 static tl_status kernel_find(tl_device *device, const char *name,
                              int32_t *kernel, tl_error *error) {
   const tl_backend *backend = device->backend;
+  for (int32_t i = 0; i < backend->kernel_count; i++)
+    if (strcmp(backend->kernels[i].name, name) == 0) {
+      *kernel = i;
+      return TL_OK;
+    }
   char names[128] = "auto";
   for (int32_t i = 0; i < backend->kernel_count; i++) {
     size_t used = strlen(names);
     snprintf(names + used, sizeof names - used, ", %s",
              backend->kernels[i].name);
-    if (strcmp(backend->kernels[i].name, name) == 0) {
-      *kernel = i;
-      return TL_OK;
-    }
   }
   return tl_fail(error, TL_INVALID_ARGUMENT,
                  "matmul: %s has no kernel '%.32s' (it has: %s)", device->id,
@@ -197,27 +207,6 @@ bool tl_device_matmul_kernel(tl_device *device, int32_t index,
 }
 
 /* ---- the operation ------------------------------------------------------- */
-
-tl_status tl_matmul_result(tl_buffer *a, tl_buffer *b,
-                           const tl_matmul_options *given, tl_layout *result,
-                           tl_error *error) {
-  *result = (tl_layout){0};
-  tl_matmul_options options;
-  options_read(given, &options);
-  matrix x, y;
-  tl_status status = inputs_check(a, b, options.transpose_a != 0,
-                                  options.transpose_b != 0, &x, &y, error);
-  if (status != TL_OK)
-    return status;
-  int32_t dtype = tl_dtype_matmul_result(a->layout.dtype, b->layout.dtype);
-  if (dtype < 0)
-    return tl_fail(
-        error, TL_INVALID_ARGUMENT, "matmul: dtype mismatch: a is %s, b is %s",
-        tl_dtype_name(a->layout.dtype), tl_dtype_name(b->layout.dtype));
-  result_layout(a, &x, &y, dtype, result);
-  result->size = result->shape[0] * result->shape[1] * result->shape[2];
-  return TL_OK;
-}
 
 static tl_status devices_check(const tl_buffer *a, const tl_buffer *b,
                                const tl_buffer *c, tl_error *error) {
@@ -279,6 +268,43 @@ static tl_status problem_read(tl_buffer *a, tl_buffer *b, tl_buffer *c,
                           .dtype = (tl_dtype)c->layout.dtype};
   if (problem->alpha == 0)
     problem->k = 0; /* the BLAS's rule: a and b are not read */
+  return TL_OK;
+}
+
+tl_status tl_matmul_result(tl_buffer *a, tl_buffer *b,
+                           const tl_matmul_options *given, tl_layout *result,
+                           tl_error *error) {
+  *result = (tl_layout){0};
+  tl_matmul_options options;
+  options_read(given, &options);
+  tl_device *device = tl_buffer_device(a);
+  tl_stream *stream;
+  matrix x, y;
+  int32_t kernel;
+  int32_t dtype = tl_dtype_matmul_result(a->layout.dtype, b->layout.dtype);
+  tl_status status = devices_check(a, b, a, error);
+  if (status == TL_OK && dtype < 0)
+    status = tl_fail(
+        error, TL_INVALID_ARGUMENT, "matmul: dtype mismatch: a is %s, b is %s",
+        tl_dtype_name(a->layout.dtype), tl_dtype_name(b->layout.dtype));
+  if (status == TL_OK)
+    status = tl_dtype_check_matmul(a->layout.dtype, b->layout.dtype, dtype,
+                                   options.compute, error);
+  if (status == TL_OK)
+    status = inputs_check(a, b, options.transpose_a != 0,
+                          options.transpose_b != 0, &x, &y, error);
+  if (status == TL_OK)
+    status = tl_stream_choose(device, options.stream, &stream, error);
+  if (status == TL_OK)
+    status =
+        kernel_select(device, options.kernel, (tl_dtype)dtype, &kernel, error);
+  if (status != TL_OK)
+    return status;
+  result_layout(a, &x, &y, dtype, result);
+  if (__builtin_mul_overflow(result->shape[0], result->shape[1],
+                             &result->size) ||
+      __builtin_mul_overflow(result->size, result->shape[2], &result->size))
+    return tl_fail(error, TL_INVALID_ARGUMENT, "matmul: size overflows");
   return TL_OK;
 }
 

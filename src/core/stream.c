@@ -238,12 +238,12 @@ tl_status tl_stream_inflight(tl_stream *stream, int64_t *least, int64_t *most,
   return TL_OK;
 }
 
-tl_status tl_stream_reserve(tl_stream *stream, double seconds, bool *reached,
-                            tl_error *error) {
+tl_status tl_stream_reserve(tl_stream *stream, bool slot, double seconds,
+                            bool *reached, tl_error *error) {
   *reached = false;
   tl_status status = tl_device_check(stream->object.device, error);
   if (status == TL_OK)
-    status = tl_call_stream_reserve(stream, seconds, reached, error);
+    status = tl_call_stream_reserve(stream, slot, seconds, reached, error);
   return status;
 }
 

@@ -154,7 +154,7 @@ tl_status host_stream_wait(tl_stream_impl *stream, uint64_t launches,
 /* Waits until so many operations of any kind have run. */
 bool host_stream_wait_place(tl_stream_impl *stream, uint64_t place,
                             int64_t deadline);
-tl_status host_stream_reserve(tl_stream_impl *stream, double seconds,
+tl_status host_stream_reserve(tl_stream_impl *stream, bool slot, double seconds,
                               bool *reached, tl_error *error);
 tl_status host_spin(tl_stream_impl *stream, double seconds, tl_error *error);
 /* Makes sure that the worker runs and waits for room for one operation. */

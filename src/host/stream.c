@@ -210,11 +210,11 @@ static bool room_wait(tl_stream_impl *stream, bool slot, int64_t deadline) {
          count_wait(stream, &stream->done, pushed - stream->size + 1, deadline);
 }
 
-tl_status host_stream_reserve(tl_stream_impl *stream, double seconds,
+tl_status host_stream_reserve(tl_stream_impl *stream, bool slot, double seconds,
                               bool *reached, tl_error *error) {
   (void)error;
   *reached =
-      !stream->started || room_wait(stream, true, host_deadline(seconds));
+      !stream->started || room_wait(stream, slot, host_deadline(seconds));
   return TL_OK;
 }
 

@@ -1,0 +1,106 @@
+local stats = require "tidelock.stats"
+
+--- Runs an example with what it prints collected; returns its results and the text.
+local function run(name, ...)
+  local printed = {}
+  local sandbox = setmetatable({
+    print = function(...)
+      printed[#printed + 1] = table.concat({ ... }, "\t")
+    end,
+  }, { __index = _G })
+  local chunk = assert(loadfile("examples/" .. name .. ".lua", "t", sandbox))
+  local gpu = require "tidelock"
+  local before = gpu.on_warning(function(code, message)
+    printed[#printed + 1] = code .. ": " .. message
+  end)
+  local ok, results = pcall(chunk, ...)
+  gpu.on_warning(before)
+  gpu.device():close()
+  assert(ok, results)
+  return results, table.concat(printed, "\n")
+end
+
+--- The launch that first waits is the one behind a full queue, depth + 1, or later by as many
+--- operations as had ended while the queue was being filled.
+local function assert_knee(results, depth, operation)
+  local first, filling = results.step.first, 0
+  for i = 1, first - 1 do
+    filling = filling + results.costs[i]
+  end
+  assert.is_true(first > depth and first <= depth + 1 + math.ceil(filling / operation),
+    ("knee at %d for depth %d, filled in %g s"):format(first, depth, filling))
+end
+
+describe("examples/launch_queue", function()
+  for _, depth in ipairs { 64, 256, 1024 } do
+    local launches = depth + 150
+
+    it("has its knee behind a queue of " .. depth .. ", and the clock shows 1 - depth/n", function()
+      local svg = os.tmpname()
+      local r, text = run("launch_queue", "depth=" .. depth, "launches=" .. launches,
+        "spin=0.001", "svg=" .. svg)
+      os.remove(svg)
+      assert_knee(r, depth, 0.001)
+      -- When the loop ended the queue was full, but for what ended just then.
+      assert.is_true(r.in_flight == depth or r.in_flight == depth - 1, "in flight " .. r.in_flight)
+      -- What the spin that runs when the loop begins to wait and the one that runs when it ends
+      -- can explain: two of the longest.
+      local longest = 0
+      for i = r.step.first, launches do
+        longest = math.max(longest, r.costs[i])
+      end
+      local predicted = 1 - depth / launches
+      assert.near(predicted, r.shown / r.truth, 2 * longest / r.truth + 0.02)
+      assert.matches("launches 1%-%d+ cost .* from " .. r.step.first .. " on each waits", text)
+      assert.matches("[enqueue time, " .. r.in_flight .. " launches in flight]", text, 1, true)
+      assert.matches("[wall time, synchronized]", text, 1, true)
+    end)
+  end
+
+  it("finds the knee with the question's own kernel", function()
+    local svg = os.tmpname()
+    local r = run("launch_queue", "depth=64", "launches=200", "n=96", "svg=" .. svg)
+    os.remove(svg)
+    assert.equal(64, r.depth)
+    assert_knee(r, 64, stats.median(r.costs, 100))
+    assert.is_true(r.synchronized > 0 and r.truth > r.shown)
+  end)
+
+  it("refuses an option that is not written name=value", function()
+    assert.error_matches(function() run("launch_queue", "64") end, "options are written name=value")
+  end)
+end)
+
+describe("examples/instant_matmul", function()
+  it("is warned, shows less than the truth, and checks the product", function()
+    local svg = os.tmpname()
+    local r, text = run("instant_matmul", "n=700", "calls=3", "svg=" .. svg)
+    os.remove(svg)
+    assert.is_true(r.shown < r.done)
+    assert.equal(3, #r.costs)
+    -- Rule: the sum over k of (column sum of a) x (row sum of b), with the pattern 0..6, 0..4.
+    local wanted = 0
+    for k = 0, 699 do
+      local column, row = 0, 0
+      for i = 0, 699 do
+        column, row = column + (i * 700 + k) % 7, row + (k * 700 + i) % 5
+      end
+      wanted = wanted + column * row
+    end
+    assert.equal(wanted, r.sum)
+    assert.matches("W%-INFLIGHT: clock stopped with 1 of 1 launches in flight", text)
+    assert.matches("[device time, between two events]", text, 1, true)
+  end)
+end)
+
+describe("examples/device_info", function()
+  it("prints every property that question 1 prints", function()
+    local _, text = run("device_info")
+    for _, name in ipairs { "name", "compute_capability", "max_threads_per_block", "max_block_dim",
+      "max_grid_dim", "max_shared_memory_per_block", "async_engine_count", "can_map_host_memory",
+      "multiprocessor_count", "warp_size", "unified_addressing", "pci_bus_id", "pci_device_id" } do
+      assert.matches("\n?" .. name .. " +%S", text)
+    end
+    assert.matches("matmul kernel naive", text)
+  end)
+end)
