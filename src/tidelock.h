@@ -119,7 +119,8 @@ typedef struct tl_memory_info {
   int64_t objects; /* memory of buffers, views, streams, events, gates */
 } tl_memory_info;
 
-/* One stream's place at the moment of a stamp (tl_device_stamp). */
+/* One stream's place at the moment of a stamp (tl_device_stamp). Number 0
+ * stands for all streams that are gone. */
 typedef struct tl_mark {
   uint64_t stream;          /* its number on the device, never used again */
   uint64_t launched;        /* launches made on it so far */

@@ -137,6 +137,9 @@ int64_t tl_fieldinteger(lua_State *L, int index, const char *name,
     return absent;
   int integral;
   int64_t value = lua_tointegerx(L, -1, &integral);
+  if (!integral && lua_isnumber(L, -1))
+    luaL_error(L, "option '%s': number has no integer representation (got %s)",
+               name, luaL_tolstring(L, -1, NULL));
   if (!integral)
     tl_wrongfield(L, name, "integer");
   lua_pop(L, 1);

@@ -138,7 +138,7 @@ tl_stream *tl_readystream(lua_State *L, tl_device *device, tl_stream *stream,
  * raises at the first that does not fit, naming it (table.c). */
 void tl_readtable(lua_State *L, int index, const tl_layout *layout,
                   unsigned char *elements);
-/* Finds the shape of a nested table. */
+/* Finds the shape of a nested table; raises where a length is no size. */
 int32_t tl_tableshape(lua_State *L, int index, int64_t *shape);
 /* Pushes packed elements as a table of that shape. */
 void tl_pushtable(lua_State *L, const tl_layout *layout,

@@ -411,7 +411,11 @@ static const void *read_data(lua_State *L, int arg, int32_t dtype,
   if (!lua_istable(L, arg))
     luaL_typeerror(L, arg, "table or string");
   layout->dimensions = tl_tableshape(L, arg, layout->shape);
-  layout->size = layout->shape[0] * layout->shape[1] * layout->shape[2];
+  if (__builtin_mul_overflow(layout->shape[0], layout->shape[1],
+                             &layout->size) ||
+      __builtin_mul_overflow(layout->size, layout->shape[2], &layout->size) ||
+      layout->size > INT64_MAX / (int64_t)element)
+    luaL_argerror(L, arg, "size overflows");
   *nbytes = (size_t)layout->size * element;
   unsigned char *elements = lua_newuserdatauv(L, *nbytes, 0);
   tl_readtable(L, arg, layout, elements);

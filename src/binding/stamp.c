@@ -85,10 +85,12 @@ static uint64_t launched_at(const stamp *s, uint64_t stream) {
 static flight in_flight(const tl_mark *marks, int32_t count,
                         const stamp *from) {
   flight f = {0, 0, 0};
+  for (int32_t i = 0; from != NULL && i < from->count; i++)
+    f.made -= from->marks[i].launched;
   for (int32_t i = 0; i < count; i++) {
     const tl_mark *m = &marks[i];
     uint64_t before = from != NULL ? launched_at(from, m->stream) : 0;
-    f.made += above(m->launched, before);
+    f.made += m->launched;
     f.least += above(m->launched, larger(before, m->completed_most));
     f.most += above(m->launched, larger(before, m->completed_least));
   }

@@ -25,7 +25,10 @@ int32_t tl_tableshape(lua_State *L, int index, int64_t *shape) {
   index = lua_absindex(L, index);
   luaL_checkstack(L, 2 * TL_MAX_DIMENSIONS + 4, NULL);
   for (;;) {
-    shape[dimensions++] = length_of(L, index);
+    int64_t length = length_of(L, index);
+    if (length < 0)
+      luaL_error(L, "size must be >= 0, got %I", (LUAI_UACINT)length);
+    shape[dimensions++] = length;
     if (shape[dimensions - 1] < 1 || get_element(L, index, 1) != LUA_TTABLE)
       break;
     if (dimensions == TL_MAX_DIMENSIONS)
@@ -41,6 +44,7 @@ typedef struct reader {
   const tl_layout *layout;
   size_t element_size;
   unsigned char *next;
+  bool nested;                      /* several numbers say where it is */
   int64_t place[TL_MAX_DIMENSIONS]; /* from 1 */
 } reader;
 
@@ -49,7 +53,7 @@ static void wrong_element(lua_State *L, const reader *r, int32_t depth,
   luaL_Buffer text;
   luaL_buffinit(L, &text);
   for (int32_t i = 0; i <= depth; i++) {
-    lua_pushfstring(L, depth == 0 ? "%I" : "[%I]", (LUAI_UACINT)r->place[i]);
+    lua_pushfstring(L, r->nested ? "[%I]" : "%I", (LUAI_UACINT)r->place[i]);
     luaL_addvalue(&text);
   }
   luaL_pushresult(&text);
@@ -108,12 +112,11 @@ void tl_readtable(lua_State *L, int index, const tl_layout *layout,
               .next = elements};
   index = lua_absindex(L, index);
   luaL_checkstack(L, 2 * TL_MAX_DIMENSIONS + 4, NULL);
-  bool nested = layout->dimensions == 1;
-  if (!nested) {
-    nested = get_element(L, index, 1) == LUA_TTABLE;
+  if (layout->dimensions > 1) {
+    r.nested = get_element(L, index, 1) == LUA_TTABLE;
     lua_pop(L, 1);
   }
-  if (nested) {
+  if (r.nested || layout->dimensions == 1) {
     read_nested(L, index, &r, 0);
     return;
   }

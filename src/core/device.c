@@ -454,6 +454,13 @@ tl_status tl_device_synchronize(tl_device *device, double seconds,
   return status;
 }
 
+static void mark_write(tl_mark *marks, int32_t room, int32_t *count,
+                       const tl_mark *mark) {
+  if (*count < room)
+    marks[*count] = *mark;
+  (*count)++;
+}
+
 tl_status tl_device_stamp(tl_device *device, int64_t *nanoseconds,
                           tl_mark *marks, int32_t room, int32_t *count,
                           tl_error *error) {
@@ -464,16 +471,15 @@ tl_status tl_device_stamp(tl_device *device, int64_t *nanoseconds,
     return status;
   *nanoseconds = clock_read();
   pthread_mutex_lock(&device->lock);
-  for (tl_stream *s = device->streams; s != NULL; s = s->next, (*count)++) {
-    if (*count >= room)
-      continue;
-    tl_mark *mark = &marks[*count];
-    mark->stream = s->number;
-    mark->launched = atomic_load(&s->launched);
-    device->backend->stream_completed(s->impl, &mark->completed_least,
-                                      &mark->completed_most);
-    if (mark->launched < mark->completed_most) /* counted in between */
-      mark->launched = mark->completed_most;
+  uint64_t gone = device->gone_launches;
+  mark_write(marks, room, count, &(tl_mark){0, gone, gone, gone});
+  for (tl_stream *s = device->streams; s != NULL; s = s->next) {
+    tl_mark mark = {.stream = s->number, .launched = atomic_load(&s->launched)};
+    device->backend->stream_completed(s->impl, &mark.completed_least,
+                                      &mark.completed_most);
+    if (mark.launched < mark.completed_most) /* launched in between */
+      mark.launched = mark.completed_most;
+    mark_write(marks, room, count, &mark);
   }
   pthread_mutex_unlock(&device->lock);
   return TL_OK;

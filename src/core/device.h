@@ -31,6 +31,7 @@ struct tl_device {
   tl_error cleanup;     /* the last failure while cleaning up */
   int64_t cleanup_failures;
   tl_stream *streams;        /* those whose back-end stream is alive */
+  uint64_t gone_launches;    /* made on streams that are gone */
   uint64_t stream_count;     /* streams made so far, for their numbers */
   tl_stream *default_stream; /* made at its first use */
   uint64_t fault_stream;     /* an injected fault of a launch: where, */

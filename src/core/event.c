@@ -124,17 +124,20 @@ tl_status tl_event_synchronize(tl_event *event, double seconds, bool *reached,
   return status;
 }
 
-/* Fit to be subtracted: with timing, recorded, done. */
-static tl_status event_check_time(tl_event *event, const char *which,
-                                  tl_error *error) {
+/* Has a time, or will have one. */
+static tl_status event_check_timed(const tl_event *event, const char *which,
+                                   tl_error *error) {
   if (!event->timing)
     return tl_fail(error, TL_INVALID_ARGUMENT, "%s was created without timing",
                    which);
-  tl_status status = event_check(event, which, error);
-  if (status != TL_OK)
-    return status;
+  return event_check(event, which, error);
+}
+
+static tl_status event_check_done(tl_event *event, const char *which,
+                                  tl_error *error) {
   bool done;
-  status = tl_call_event_query(event->object.device, event->impl, &done, error);
+  tl_status status =
+      tl_call_event_query(event->object.device, event->impl, &done, error);
   if (status == TL_OK && !done)
     status = tl_fail(error, TL_INVALID_ARGUMENT,
                      "%s is not finished: synchronize it first", which);
@@ -149,9 +152,13 @@ tl_status tl_event_elapsed(tl_event *earlier, tl_event *later, double *seconds,
     return tl_fail(error, TL_INVALID_ARGUMENT,
                    "the earlier event belongs to %s, the later one to %s",
                    tl_device_id(device), tl_device_id(later->object.device));
-  tl_status status = event_check_time(earlier, "the earlier event", error);
+  tl_status status = event_check_timed(earlier, "the earlier event", error);
   if (status == TL_OK)
-    status = event_check_time(later, "the later event", error);
+    status = event_check_timed(later, "the later event", error);
+  if (status == TL_OK)
+    status = event_check_done(earlier, "the earlier event", error);
+  if (status == TL_OK)
+    status = event_check_done(later, "the later event", error);
   if (status == TL_OK)
     status = tl_call_event_elapsed(device, earlier->impl, later->impl, seconds,
                                    error);

@@ -33,6 +33,7 @@ static bool stream_finish(tl_object *object, bool force) {
   if (!done && !force)
     return false;
   stream_unlink(device, stream);
+  device->gone_launches += atomic_load(&stream->launched);
   tl_call_stream_destroy(device, stream->impl, stream->number);
   stream->impl = NULL;
   tl_stream_forget(stream);

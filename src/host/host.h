@@ -64,6 +64,15 @@ struct tl_gate_impl {
   bool timed_out;
 };
 
+/* A thread that waits until a count of a stream has reached a value. */
+typedef struct host_waiter host_waiter;
+
+struct host_waiter {
+  atomic_uint_least64_t *count;
+  uint64_t value;
+  host_waiter *next;
+};
+
 typedef struct host_operation host_operation;
 
 /* An operation in the queue: what to run, on what, and what it keeps. */
@@ -104,7 +113,8 @@ struct tl_stream_impl {
   atomic_uint_least64_t slots;    /* of these, holders of a slot */
   atomic_bool sleeping;           /* the worker waits for `wake` */
   atomic_int waiters;             /* threads that wait for `progress` */
-  pthread_mutex_t lock;           /* guards `closing` and the conditions */
+  pthread_mutex_t lock;           /* guards what follows */
+  host_waiter *waiting;           /* these threads, and what they wait for */
   pthread_cond_t wake;
   pthread_cond_t progress;
   bool closing; /* the worker ends when the queue is empty */

@@ -64,11 +64,17 @@ void host_stream_destroy(tl_stream_impl *stream) {
 
 /* ---- the worker ---------------------------------------------------------- */
 
+/* Wakes the waiting threads once one of them has what it waits for, and not at
+ * every operation: that would take a core from the work each time. */
 static void progress_announce(tl_stream_impl *stream) {
   if (atomic_load(&stream->waiters) == 0)
     return;
+  bool reached = false;
   pthread_mutex_lock(&stream->lock);
-  pthread_cond_broadcast(&stream->progress);
+  for (host_waiter *w = stream->waiting; w != NULL && !reached; w = w->next)
+    reached = atomic_load(w->count) >= w->value;
+  if (reached)
+    pthread_cond_broadcast(&stream->progress);
   pthread_mutex_unlock(&stream->lock);
 }
 
@@ -159,11 +165,18 @@ static bool count_wait(tl_stream_impl *stream, atomic_uint_least64_t *count,
     return atomic_load(count) >= value;
   }
   bool in_time = true;
+  host_waiter self = {.count = count, .value = value};
   pthread_mutex_lock(&stream->lock);
+  self.next = stream->waiting;
+  stream->waiting = &self;
   atomic_fetch_add(&stream->waiters, 1);
   while (atomic_load(count) < value && in_time)
     in_time = host_condition_wait(&stream->progress, &stream->lock, deadline);
   atomic_fetch_sub(&stream->waiters, 1);
+  host_waiter **link = &stream->waiting;
+  while (*link != &self)
+    link = &(*link)->next;
+  *link = self.next;
   pthread_mutex_unlock(&stream->lock);
   return atomic_load(count) >= value;
 }
