@@ -165,8 +165,9 @@ const char *tl_dtype_name(int32_t dtype); /* "float32"; NULL: no such type */
 int64_t tl_dtype_size(int32_t dtype);     /* bytes */
 /* The dtype of that name, or -1. */
 int32_t tl_dtype_find(const char *name);
-/* One number to one element, rounded to nearest even, and back. */
+/* One number to one element, rounded once to nearest even, and back. */
 void tl_dtype_pack(int32_t dtype, double value, void *element);
+void tl_dtype_pack_integer(int32_t dtype, int64_t value, void *element);
 double tl_dtype_unpack(int32_t dtype, const void *element);
 
 /* ---- devices --------------------------------------------------------------
@@ -253,9 +254,9 @@ tl_status tl_buffer_get(tl_buffer *buffer, const int64_t *index, void *element,
                         tl_error *error);
 tl_status tl_buffer_set(tl_buffer *buffer, const int64_t *index,
                         const void *element, tl_error *error);
-/* Asynchronous: every element becomes value, rounded once to the dtype. */
-tl_status tl_buffer_fill(tl_buffer *buffer, double value, tl_stream *stream,
-                         tl_error *error);
+/* Asynchronous: every element becomes this one, which is packed. */
+tl_status tl_buffer_fill(tl_buffer *buffer, const void *element,
+                         tl_stream *stream, tl_error *error);
 /* Asynchronous; same device, shape and dtype; the two must not overlap. */
 tl_status tl_buffer_copy(tl_buffer *buffer, tl_buffer *source,
                          tl_stream *stream, tl_error *error);

@@ -79,6 +79,13 @@ int32_t tl_optdtype(lua_State *L, int arg) {
   return tl_readdtype(L, arg);
 }
 
+void tl_packnumber(lua_State *L, int index, int32_t dtype, void *element) {
+  if (lua_isinteger(L, index))
+    tl_dtype_pack_integer(dtype, lua_tointeger(L, index), element);
+  else
+    tl_dtype_pack(dtype, lua_tonumber(L, index), element);
+}
+
 double tl_optseconds(lua_State *L, int arg) {
   if (lua_isnoneornil(L, arg))
     return -1;

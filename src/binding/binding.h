@@ -79,6 +79,10 @@ int32_t tl_optdtype(lua_State *L, int arg);
 int32_t tl_readdtype(lua_State *L, int index);
 /* The string at the index; raises if a zero byte would cut it short. */
 const char *tl_readstring(lua_State *L, int index, const char *what);
+enum { TL_ELEMENT_ROOM = 16 }; /* bytes that hold an element of any dtype */
+
+/* The number at the index as one packed element. */
+void tl_packnumber(lua_State *L, int index, int32_t dtype, void *element);
 /* A time limit in seconds; absent: negative, none. */
 double tl_optseconds(lua_State *L, int arg);
 /* A stream, a table {stream=}, or nothing: NULL. */

@@ -226,7 +226,7 @@ static void check_index(lua_State *L, const tl_layout *layout, int64_t *index) {
 static int buffer_get(lua_State *L) {
   tl_layout layout;
   int64_t index[TL_MAX_DIMENSIONS];
-  unsigned char element[16];
+  unsigned char element[TL_ELEMENT_ROOM];
   tl_error error;
   check_buffer(L, &layout);
   check_index(L, &layout, index);
@@ -240,12 +240,12 @@ static int buffer_get(lua_State *L) {
 static int buffer_set(lua_State *L) {
   tl_layout layout;
   int64_t index[TL_MAX_DIMENSIONS];
-  unsigned char element[16];
+  unsigned char element[TL_ELEMENT_ROOM];
   tl_error error;
   check_buffer(L, &layout);
   check_index(L, &layout, index);
-  tl_dtype_pack(layout.dtype, luaL_checknumber(L, 2 + layout.dimensions),
-                element);
+  luaL_checknumber(L, 2 + layout.dimensions);
+  tl_packnumber(L, 2 + layout.dimensions, layout.dtype, element);
   tl_waitfor(L, 1, TL_BUFFER, -1);
   tl_check(L, tl_buffer_set(check_buffer(L, &layout), index, element, &error),
            &error);
@@ -260,13 +260,15 @@ static int buffer_fill(lua_State *L) {
   tl_error error;
   tl_buffer *buffer;
   tl_stream *stream;
-  double value = luaL_checknumber(L, 2);
+  unsigned char element[TL_ELEMENT_ROOM];
+  luaL_checknumber(L, 2);
   do {
     buffer = check_buffer(L, &layout);
+    tl_packnumber(L, 2, layout.dtype, element);
     stream =
         tl_readystream(L, tl_buffer_device(buffer), tl_optstream(L, 3), true);
   } while (stream == NULL);
-  tl_check(L, tl_buffer_fill(buffer, value, stream, &error), &error);
+  tl_check(L, tl_buffer_fill(buffer, element, stream, &error), &error);
   lua_settop(L, 1);
   return 1;
 }
@@ -369,7 +371,7 @@ static int buffer_reshape(lua_State *L) {
                                          (LUAI_UACINT)layout.size,
                                          (LUAI_UACINT)size));
   for (int32_t i = layout.dimensions - 1; i >= 0; i--) {
-    if (layout.shape[i] > 1 && layout.stride[i] != packed)
+    if (layout.size > 0 && layout.shape[i] > 1 && layout.stride[i] != packed)
       return luaL_argerror(L, 1, "its rows do not follow each other; clone it");
     packed *= layout.shape[i];
   }

@@ -356,7 +356,8 @@ static fill_options check_fill_options(lua_State *L, int arg) {
   return options;
 }
 
-static int push_filled(lua_State *L, double value, int arg) {
+/* `value` is the index of the number. */
+static int push_filled(lua_State *L, int value, int arg) {
   int64_t shape[TL_MAX_DIMENSIONS];
   tl_error error;
   tl_device *device = check_device(L);
@@ -370,18 +371,22 @@ static int push_filled(lua_State *L, double value, int arg) {
     options = check_fill_options(L, arg);
     stream = tl_readystream(L, device, options.stream, true);
   } while (stream == NULL);
-  tl_check(L, tl_buffer_fill(buffer, value, stream, &error), &error);
+  unsigned char element[TL_ELEMENT_ROOM];
+  tl_packnumber(L, value, options.dtype, element);
+  tl_check(L, tl_buffer_fill(buffer, element, stream, &error), &error);
   return 1;
 }
 
 static int device_zeros(lua_State *L) {
   lua_settop(L, 4);
-  return push_filled(L, 0, 3);
+  lua_pushinteger(L, 0);
+  return push_filled(L, 5, 3);
 }
 
 static int device_full(lua_State *L) {
   lua_settop(L, 5);
-  return push_filled(L, luaL_checknumber(L, 3), 4);
+  luaL_checknumber(L, 3);
+  return push_filled(L, 3, 4);
 }
 
 static int device_empty(lua_State *L) {

@@ -68,7 +68,7 @@ static void read_row(lua_State *L, int index, reader *r, int32_t depth,
     r->place[depth] = i;
     if (get_element(L, index, i) != LUA_TNUMBER)
       wrong_element(L, r, depth, "a number");
-    tl_dtype_pack(r->layout->dtype, lua_tonumber(L, -1), r->next);
+    tl_packnumber(L, -1, r->layout->dtype, r->next);
     r->next += r->element_size;
     lua_pop(L, 1);
   }

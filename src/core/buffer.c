@@ -342,8 +342,8 @@ tl_status tl_buffer_set(tl_buffer *buffer, const int64_t *index,
 
 /* ---- fill and copy ------------------------------------------------------- */
 
-tl_status tl_buffer_fill(tl_buffer *buffer, double value, tl_stream *stream,
-                         tl_error *error) {
+tl_status tl_buffer_fill(tl_buffer *buffer, const void *element,
+                         tl_stream *stream, tl_error *error) {
   tl_device *device = tl_buffer_device(buffer);
   tl_launch launch = {.operation = "fill", .writes = buffer->memory};
   tl_status status = tl_device_check(device, error);
@@ -354,8 +354,6 @@ tl_status tl_buffer_fill(tl_buffer *buffer, double value, tl_stream *stream,
   status = tl_launch_begin(&launch, error);
   if (status != TL_OK)
     return status;
-  unsigned char element[16];
-  tl_dtype_pack(buffer->layout.dtype, value, element);
   tl_block block = tl_buffer_block(buffer);
   status = tl_call_fill(launch.stream, &block, element,
                         (size_t)tl_dtype_size(buffer->layout.dtype), error);

@@ -49,6 +49,16 @@ void tl_dtype_pack(int32_t dtype, double value, void *element) {
   }
 }
 
+void tl_dtype_pack_integer(int32_t dtype, int64_t value, void *element) {
+  if (dtype == TL_FLOAT32) {
+    float rounded = (float)value;
+    memcpy(element, &rounded, sizeof rounded);
+  } else {
+    double rounded = (double)value;
+    memcpy(element, &rounded, sizeof rounded);
+  }
+}
+
 double tl_dtype_unpack(int32_t dtype, const void *element) {
   if (dtype == TL_FLOAT32) {
     float value;
