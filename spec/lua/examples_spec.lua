@@ -41,8 +41,10 @@ describe("examples/launch_queue", function()
         "spin=0.001", "svg=" .. svg)
       os.remove(svg)
       assert_knee(r, depth, 0.001)
-      -- When the loop ended the queue was full, but for what ended just then.
-      assert.is_true(r.in_flight == depth or r.in_flight == depth - 1, "in flight " .. r.in_flight)
+      -- When the loop ended the queue was full, but for what ended since its last launch.
+      local ended = depth - r.in_flight
+      assert.is_true(ended >= 0 and launches - r.in_flight <= r.shown / 0.001,
+        ("%d in flight after %g s"):format(r.in_flight, r.shown))
       -- What the spin that runs when the loop begins to wait and the one that runs when it ends
       -- can explain: two of the longest.
       local longest = 0
@@ -50,7 +52,7 @@ describe("examples/launch_queue", function()
         longest = math.max(longest, r.costs[i])
       end
       local predicted = 1 - depth / launches
-      assert.near(predicted, r.shown / r.truth, 2 * longest / r.truth + 0.02)
+      assert.near(predicted, r.shown / r.truth, (2 + ended) * longest / r.truth + 0.02)
       assert.matches("launches 1%-%d+ cost .* from " .. r.step.first .. " on each waits", text)
       assert.matches("[enqueue time, " .. r.in_flight .. " launches in flight]", text, 1, true)
       assert.matches("[wall time, synchronized]", text, 1, true)

@@ -32,7 +32,9 @@ typedef enum tl_class {
 
 typedef struct tl_orphan tl_orphan;
 
-/* A userdata of any class: one counted reference to a core object. */
+/* A userdata of any class: one counted reference to a core object. What is made
+ * on a device has the state's handle on the device as its user value: so while
+ * any of it is alive, the same id is the same device. */
 typedef struct tl_handle {
   const char *const *class; /* where its class's name is: the class's mark */
   void *object;             /* NULL: closed */
@@ -49,6 +51,8 @@ typedef struct tl_state {
   bool closing;       /* lua_close has come to the record itself */
   tl_orphan *orphans; /* objects that may never see their finalizer */
 } tl_state;
+
+#define TL_SOFT_LIMIT ((int64_t)256 << 20) /* bytes, at first */
 
 enum { TL_WARNING_HANDLER = 1, TL_OPEN_DEVICES = 2 };
 
@@ -125,6 +129,9 @@ int tl_warn(lua_State *L, const char *code, const char *message, int details,
 
 /* Pushes the state's handle on the device (device.c). */
 void tl_pushdevice(lua_State *L, tl_device *device);
+/* Gives the userdata at the top its object, and the device to keep. */
+void tl_setobject(lua_State *L, tl_handle *handle, void *object,
+                  tl_device *device);
 /* Pushes a new buffer of undefined contents; collects first where the soft
  * limit says so, and again when memory is short. The objects at the two
  * indices (0: none) are kept from being closed meanwhile (buffer.c). */

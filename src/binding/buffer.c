@@ -5,10 +5,14 @@
 
 /* ---- allocation ---------------------------------------------------------- */
 
-/* Collects when this state's buffers would pass the soft limit; a collection
- * that frees less than a fifth doubles it. */
+/* Collects when this state's buffers would pass the soft limit. A collection
+ * that frees less than a fifth doubles the limit; it is halved again, down to
+ * what it was at first, when three quarters of it are not in use. */
 static void collect_before(lua_State *L, int64_t nbytes) {
   tl_state *state = tl_getstate(L);
+  while (state->soft_limit > TL_SOFT_LIMIT &&
+         state->bytes < state->soft_limit / 4)
+    state->soft_limit /= 2;
   if (state->bytes == 0 || nbytes < state->soft_limit - state->bytes)
     return;
   int64_t before = state->bytes;
@@ -53,9 +57,9 @@ tl_buffer *tl_pushbuffer(lua_State *L, tl_device *device, int32_t dtype,
   tl_buffer_release(keep_b);
   tl_device_release(device);
   tl_check(L, status, &error);
-  tl_sethandle(handle, buffer);
   handle->bytes = tl_buffer_owned(buffer);
   tl_getstate(L)->bytes += handle->bytes;
+  tl_setobject(L, handle, buffer, tl_buffer_device(buffer));
   return buffer;
 }
 
@@ -322,7 +326,7 @@ static int push_view(lua_State *L, tl_buffer *buffer, int64_t offset,
       L,
       tl_buffer_view(buffer, offset, dimensions, shape, strides, &view, &error),
       &error);
-  tl_sethandle(handle, view);
+  tl_setobject(L, handle, view, tl_buffer_device(view));
   return 1;
 }
 
@@ -372,7 +376,9 @@ static int buffer_reshape(lua_State *L) {
                                          (LUAI_UACINT)size));
   for (int32_t i = layout.dimensions - 1; i >= 0; i--) {
     if (layout.size > 0 && layout.shape[i] > 1 && layout.stride[i] != packed)
-      return luaL_argerror(L, 1, "its rows do not follow each other; clone it");
+      return luaL_error(L,
+                        "reshape: the buffer's rows do not follow each other; "
+                        "clone it first");
     packed *= layout.shape[i];
   }
   return push_view(L, buffer, 0, dimensions, shape, NULL);

@@ -58,7 +58,7 @@ void *tl_newobject(lua_State *L, tl_class class, size_t nbytes) {
   tl_state *state = tl_getstate(L);
   if (state->closing)
     luaL_error(L, "no new %s: the Lua state is closing", class_names[class]);
-  tl_handle *handle = lua_newuserdatauv(L, nbytes, 0);
+  tl_handle *handle = lua_newuserdatauv(L, nbytes, 1);
   *handle = (tl_handle){.class = &class_names[class]};
   lua_pushvalue(L, lua_upvalueindex((int)class));
   lua_setmetatable(L, -2);
@@ -139,7 +139,7 @@ static int state_gc(lua_State *L) {
 /* Pushes the state record. */
 static void state_new(lua_State *L) {
   tl_state *state = lua_newuserdatauv(L, sizeof *state, 2);
-  *state = (tl_state){.soft_limit = (int64_t)256 << 20};
+  *state = (tl_state){.soft_limit = TL_SOFT_LIMIT};
   lua_createtable(L, 0, 1);
   lua_pushcfunction(L, state_gc);
   lua_setfield(L, -2, "__gc");

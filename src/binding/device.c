@@ -40,6 +40,13 @@ void tl_pushdevice(lua_State *L, tl_device *device) {
     lua_pop(L, 1);
 }
 
+void tl_setobject(lua_State *L, tl_handle *handle, void *object,
+                  tl_device *device) {
+  tl_sethandle(handle, object);
+  tl_pushdevice(L, device);
+  lua_setiuservalue(L, -2, 1);
+}
+
 static void read_options(lua_State *L, int arg, tl_device_options *options) {
   static const char *const fields[] = {
       "memory_limit", "queue_depth",       "wait",
@@ -302,7 +309,7 @@ static int device_stream(lua_State *L) {
   tl_stream *stream;
   tl_error error;
   tl_check(L, tl_stream_create(device, &stream, &error), &error);
-  tl_sethandle(handle, stream);
+  tl_setobject(L, handle, stream, device);
   return 1;
 }
 
@@ -312,7 +319,7 @@ static int device_default_stream(lua_State *L) {
   tl_stream *stream;
   tl_error error;
   tl_check(L, tl_device_default_stream(device, &stream, &error), &error);
-  tl_sethandle(handle, stream);
+  tl_setobject(L, handle, stream, device);
   return 1;
 }
 
@@ -328,7 +335,7 @@ static int device_event(lua_State *L) {
   tl_event *event;
   tl_error error;
   tl_check(L, tl_event_create(device, timing, &event, &error), &error);
-  tl_sethandle(handle, event);
+  tl_setobject(L, handle, event, device);
   return 1;
 }
 

@@ -95,7 +95,7 @@ static int stream_record(lua_State *L) {
     tl_handle *handle = tl_newhandle(L, TL_EVENT);
     tl_check(L, tl_event_create(tl_stream_device(stream), true, &event, &error),
              &error);
-    tl_sethandle(handle, event);
+    tl_setobject(L, handle, event, tl_stream_device(stream));
     lua_replace(L, 2);
   }
   do {
@@ -138,7 +138,7 @@ static int stream_gate(lua_State *L) {
     stream = tl_readystream(L, tl_stream_device(stream), stream, false);
   } while (stream == NULL);
   tl_check(L, tl_gate_create(stream, timeout, &gate, &error), &error);
-  tl_sethandle(handle, gate);
+  tl_setobject(L, handle, gate, tl_stream_device(stream));
   return 1;
 }
 

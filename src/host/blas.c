@@ -105,51 +105,72 @@ tl_status host_blas_open(tl_device_impl *device, tl_error *error) {
 
 enum { ROW_MAJOR = 101, NO_TRANSPOSE = 111, TRANSPOSE = 112 };
 
-/* About as many multiplications as take a core a tenth of a second, but enough
- * rows that a panel is as fast as the whole. */
-enum { PANEL_ROWS = 512 };
-static const double panel_products = 2e9;
+/* A product of more multiplications than this, some tenths of a second, goes in
+ * panels. A CBLAS works through k in blocks itself, so panels along k, this
+ * deep at least, cost next to nothing; panels of rows have b packed again for
+ * each, and are used only where k is short. */
+static const double panel_products = 2e10;
+enum { PANEL_DEPTH = 1024, PANEL_ROWS = 2048 };
 
-static int64_t panel_rows(const tl_matmul_problem *p) {
-  double rows = panel_products / ((double)p->n * (double)p->k);
-  if (rows >= (double)p->m)
-    return p->m;
-  return rows < PANEL_ROWS ? PANEL_ROWS : (int64_t)rows;
+/* How much of `size` goes into one panel, when `others` is the product of the
+ * other two sizes. */
+static int64_t panel_size(int64_t size, double others, int64_t least) {
+  double fits = panel_products / others;
+  if (fits >= (double)size)
+    return size;
+  return fits < (double)least ? least : (int64_t)fits / least * least;
 }
 
-static size_t place(const tl_operand *o, int64_t batch, int64_t row) {
+/* The element at a row and a column of op(matrix). */
+static size_t place(const tl_operand *o, int64_t batch, int64_t row,
+                    int64_t column) {
   return (size_t)(o->offset + batch * o->batch_stride +
-                  row * (o->transpose ? 1 : o->ld));
+                  (o->transpose ? column * o->ld + row : row * o->ld + column));
 }
 
-static void panel_run(const host_operation *operation, int64_t batch,
-                      int64_t row, int64_t rows) {
+typedef struct panel {
+  int64_t batch, row, rows, first, depth; /* k from first, depth of them */
+} panel;
+
+static void panel_run(const host_operation *operation, panel at) {
   const tl_matmul_problem *p = &operation->with.matmul;
-  size_t a = place(&p->a, batch, row), b = place(&p->b, batch, 0);
-  size_t c = place(&p->c, batch, row);
+  size_t a = place(&p->a, at.batch, at.row, at.first);
+  size_t b = place(&p->b, at.batch, at.first, 0);
+  size_t c = place(&p->c, at.batch, at.row, 0);
   int trans_a = p->a.transpose ? TRANSPOSE : NO_TRANSPOSE;
   int trans_b = p->b.transpose ? TRANSPOSE : NO_TRANSPOSE;
+  double beta = at.first == 0 ? p->beta : 1;
   const void *x = p->a.memory->bytes, *y = p->b.memory->bytes;
   void *z = p->c.memory->bytes;
   if (p->dtype == TL_FLOAT32)
-    operation->blas->sgemm(ROW_MAJOR, trans_a, trans_b, (int)rows, (int)p->n,
-                           (int)p->k, (float)p->alpha, (const float *)x + a,
+    operation->blas->sgemm(ROW_MAJOR, trans_a, trans_b, (int)at.rows, (int)p->n,
+                           (int)at.depth, (float)p->alpha, (const float *)x + a,
                            (int)p->a.ld, (const float *)y + b, (int)p->b.ld,
-                           (float)p->beta, (float *)z + c, (int)p->c.ld);
+                           (float)beta, (float *)z + c, (int)p->c.ld);
   else
-    operation->blas->dgemm(ROW_MAJOR, trans_a, trans_b, (int)rows, (int)p->n,
-                           (int)p->k, p->alpha, (const double *)x + a,
+    operation->blas->dgemm(ROW_MAJOR, trans_a, trans_b, (int)at.rows, (int)p->n,
+                           (int)at.depth, p->alpha, (const double *)x + a,
                            (int)p->a.ld, (const double *)y + b, (int)p->b.ld,
-                           p->beta, (double *)z + c, (int)p->c.ld);
+                           beta, (double *)z + c, (int)p->c.ld);
+}
+
+static int64_t smaller(int64_t a, int64_t b) {
+  return a < b ? a : b;
 }
 
 void host_matmul_blas(const host_operation *operation) {
   const tl_matmul_problem *p = &operation->with.matmul;
-  int64_t most = panel_rows(p);
+  int64_t depth = panel_size(p->k, (double)p->m * (double)p->n, PANEL_DEPTH);
+  int64_t rows = p->k <= PANEL_DEPTH
+                     ? panel_size(p->m, (double)p->n * (double)p->k, PANEL_ROWS)
+                     : p->m;
   for (int64_t batch = 0; batch < p->batch; batch++)
-    for (int64_t row = 0; row < p->m; row += most) {
-      pthread_rwlock_rdlock(&blas_exit.inside);
-      panel_run(operation, batch, row, p->m - row < most ? p->m - row : most);
-      pthread_rwlock_unlock(&blas_exit.inside);
-    }
+    for (int64_t row = 0; row < p->m; row += rows)
+      for (int64_t first = 0; first < p->k; first += depth) {
+        panel at = {batch, row, smaller(rows, p->m - row), first,
+                    smaller(depth, p->k - first)};
+        pthread_rwlock_rdlock(&blas_exit.inside);
+        panel_run(operation, at);
+        pthread_rwlock_unlock(&blas_exit.inside);
+      }
 }
