@@ -189,6 +189,9 @@ void tl_device_retain(tl_device *device);
 void tl_device_release(tl_device *device); /* NULL is fine, here and below */
 /* Accepts no further calls; queued work still runs. Never waits. */
 void tl_device_close(tl_device *device);
+/* Whether this process is a child, by fork, of the one that opened the device:
+ * then every call on it fails, and releasing it does nothing. */
+bool tl_device_forked(const tl_device *device);
 const char *tl_device_id(const tl_device *device);
 const char *tl_device_backend(const tl_device *device);
 /* The options it was opened with, as given: 0 where the default was left,
@@ -345,7 +348,8 @@ void tl_faults_arm(tl_faults *faults, const char *site, int64_t nth,
                    int32_t status);
 /* Forgets all counts and what was armed. */
 void tl_faults_reset(tl_faults *faults);
-/* The sites used so far by index from 0, and how often; NULL past the last. */
+/* The sites known so far by index from 0, and how often each was used; NULL
+ * past the last. The name stands until a reset. */
 const char *tl_faults_site(tl_faults *faults, int32_t index, int64_t *uses);
 
 /* ffi: end */

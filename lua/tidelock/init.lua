@@ -50,21 +50,29 @@ end
 
 --- Waits for a stream, an event or a pending result. In a coroutine it yields
 --- the object until it is done, so that others can run; elsewhere it waits.
----@return any result what object:result() returns, where there is one
+---@param object any something with done() and synchronize()
+---@return any ... what object:result() returns, where there is such a method
 function gpu.await(object)
+  local known, done = pcall(function() return object.done end)
+  if not known or not done then
+    error(("bad argument #1 to 'await' (stream, event or pending result expected, got %s)")
+      :format(type(object)), 2)
+  end
   if coroutine.isyieldable() then
-    local done, reason = object:done()
-    while not done do
-      if done == nil then
+    local finished, reason = object:done()
+    while not finished do
+      if finished == nil then
         error(reason, 2)
       end
       coroutine.yield(object)
-      done, reason = object:done()
+      finished, reason = object:done()
     end
   else
     object:synchronize()
   end
-  return object.result and object:result() or nil
+  if object.result then
+    return object:result()
+  end
 end
 
 if core.on_warning() == nil then

@@ -11,7 +11,8 @@ static tl_handle *pushopen(lua_State *L, const char *id) {
   lua_getfield(L, -1, id);
   lua_remove(L, -2);
   tl_handle *handle = tl_testhandle(L, -1, TL_DEVICE);
-  if (handle != NULL && handle->object != NULL)
+  if (handle != NULL && handle->object != NULL &&
+      !tl_device_forked(handle->object))
     return handle;
   lua_pop(L, 1);
   return NULL;

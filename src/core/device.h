@@ -38,8 +38,6 @@ struct tl_device {
   uint64_t fault_position;   /* and after how many launches; 0: none */
 };
 
-/* Whether this process is a child of the one that opened the device. */
-bool tl_device_forked(const tl_device *device);
 /* TL_OK while the device can be used; else why not: closed, lost, forked. */
 tl_status tl_device_check(tl_device *device, tl_error *error);
 /* Passes a back end's status through; a lost device is marked as lost, and the

@@ -10,7 +10,7 @@
 enum { FAULT_SITES = 96 };
 
 typedef struct fault_site {
-  const char *name; /* a string that lives as long as the program */
+  char name[40];
   int64_t uses;
   int64_t fail_at; /* the use that fails; 0: none */
   tl_status status;
@@ -21,9 +21,6 @@ struct tl_faults {
   pthread_mutex_t lock; /* guards what follows */
   int32_t count;
   fault_site sites[FAULT_SITES];
-  char armed[64]; /* a site that was armed before its first use */
-  int64_t armed_nth;
-  tl_status armed_status;
 };
 
 tl_status tl_faults_create(tl_faults **faults, tl_error *error) {
@@ -46,11 +43,17 @@ void tl_faults_release(tl_faults *faults) {
   free(faults);
 }
 
+/* The site of that name, registered if it is new; NULL: there are too many. */
 static fault_site *site_find(tl_faults *faults, const char *name) {
   for (int32_t i = 0; i < faults->count; i++)
     if (strcmp(faults->sites[i].name, name) == 0)
       return &faults->sites[i];
-  return NULL;
+  if (faults->count == FAULT_SITES)
+    return NULL;
+  fault_site *site = &faults->sites[faults->count++];
+  *site = (fault_site){.uses = 0};
+  strncpy(site->name, name, sizeof site->name - 1);
+  return site;
 }
 
 void tl_faults_arm(tl_faults *faults, const char *name, int64_t nth,
@@ -60,10 +63,6 @@ void tl_faults_arm(tl_faults *faults, const char *name, int64_t nth,
   if (site != NULL) {
     site->fail_at = site->uses + nth;
     site->status = (tl_status)status;
-  } else {
-    strncpy(faults->armed, name, sizeof faults->armed - 1);
-    faults->armed_nth = nth;
-    faults->armed_status = (tl_status)status;
   }
   pthread_mutex_unlock(&faults->lock);
 }
@@ -71,7 +70,6 @@ void tl_faults_arm(tl_faults *faults, const char *name, int64_t nth,
 void tl_faults_reset(tl_faults *faults) {
   pthread_mutex_lock(&faults->lock);
   faults->count = 0;
-  memset(faults->armed, 0, sizeof faults->armed);
   pthread_mutex_unlock(&faults->lock);
 }
 
@@ -87,19 +85,6 @@ const char *tl_faults_site(tl_faults *faults, int32_t index, int64_t *uses) {
   return name;
 }
 
-static fault_site *site_register(tl_faults *faults, const char *name) {
-  if (faults->count == FAULT_SITES)
-    return NULL;
-  fault_site *site = &faults->sites[faults->count++];
-  *site = (fault_site){.name = name};
-  if (strcmp(faults->armed, name) == 0) {
-    site->fail_at = faults->armed_nth;
-    site->status = faults->armed_status;
-    faults->armed[0] = '\0';
-  }
-  return site;
-}
-
 tl_status tl_fault(tl_faults *faults, const char *name, tl_error *error) {
   if (faults == NULL)
     return TL_OK;
@@ -107,8 +92,6 @@ tl_status tl_fault(tl_faults *faults, const char *name, tl_error *error) {
   int64_t use = 0;
   pthread_mutex_lock(&faults->lock);
   fault_site *site = site_find(faults, name);
-  if (site == NULL)
-    site = site_register(faults, name);
   if (site != NULL && (use = ++site->uses) == site->fail_at)
     status = site->status;
   pthread_mutex_unlock(&faults->lock);

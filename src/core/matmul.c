@@ -46,17 +46,12 @@ static void shape_write(const tl_layout *l, char *text, size_t room) {
                              i > 0 ? "x" : "", l->shape[i]);
 }
 
-static tl_status inputs_check(const tl_buffer *a, const tl_buffer *b,
-                              bool transpose_a, bool transpose_b, matrix *x,
-                              matrix *y, tl_error *error) {
-  tl_status status = matrix_read(&a->layout, transpose_a, "a", x, error);
-  if (status == TL_OK)
-    status = matrix_read(&b->layout, transpose_b, "b", y, error);
-  if (status != TL_OK)
-    return status;
+/* Says what does not fit. */
+static tl_status inputs_refuse(const tl_buffer *a, const tl_buffer *b,
+                               bool transpose_a, bool transpose_b,
+                               const matrix *x, const matrix *y,
+                               tl_error *error) {
   char of_a[72], of_b[72];
-  const char *how_a = transpose_a ? " transposed" : "";
-  const char *how_b = transpose_b ? " transposed" : "";
   shape_write(&a->layout, of_a, sizeof of_a);
   shape_write(&b->layout, of_b, sizeof of_b);
   if (a->layout.dimensions != b->layout.dimensions)
@@ -69,12 +64,25 @@ static tl_status inputs_check(const tl_buffer *a, const tl_buffer *b,
                    "matmul: a is %s and b is %s: batches of %" PRId64
                    " against %" PRId64,
                    of_a, of_b, x->batch, y->batch);
-  if (x->columns != y->rows)
-    return tl_fail(error, TL_INVALID_ARGUMENT,
-                   "matmul: a is %s%s and b is %s%s: %" PRId64
-                   " columns against %" PRId64 " rows",
-                   of_a, how_a, of_b, how_b, x->columns, y->rows);
-  return TL_OK;
+  return tl_fail(error, TL_INVALID_ARGUMENT,
+                 "matmul: a is %s%s and b is %s%s: %" PRId64
+                 " columns against %" PRId64 " rows",
+                 of_a, transpose_a ? " transposed" : "", of_b,
+                 transpose_b ? " transposed" : "", x->columns, y->rows);
+}
+
+static tl_status inputs_check(const tl_buffer *a, const tl_buffer *b,
+                              bool transpose_a, bool transpose_b, matrix *x,
+                              matrix *y, tl_error *error) {
+  tl_status status = matrix_read(&a->layout, transpose_a, "a", x, error);
+  if (status == TL_OK)
+    status = matrix_read(&b->layout, transpose_b, "b", y, error);
+  if (status != TL_OK)
+    return status;
+  if (a->layout.dimensions == b->layout.dimensions && x->batch == y->batch &&
+      x->columns == y->rows)
+    return TL_OK;
+  return inputs_refuse(a, b, transpose_a, transpose_b, x, y, error);
 }
 
 static void result_layout(const tl_buffer *a, const matrix *x, const matrix *y,
