@@ -129,7 +129,7 @@ each_device("matmul on streams", function(open)
     local dev = open()
     local s, t = dev:stream(), dev:stream()
     local a, b = dev:empty { 2, 2 }, dev:array { { 1, 2 }, { 3, 4 } }
-    local g = s:gate { timeout = 10 }
+    local g = s:gate { timeout = 2 }
     a:fill(2, s)
     local c = gpu.matmul(a, b, t)
     local d = gpu.matmul(c, b, dev:stream())
@@ -144,7 +144,7 @@ each_device("matmul on streams", function(open)
     local dev = open()
     local s = dev:stream()
     local a, c = dev:array { { 1, 1 }, { 0, 1 } }, dev:zeros { 2, 2 }
-    local g = s:gate { timeout = 10 }
+    local g = s:gate { timeout = 2 }
     for i = 1, 200 do
       gpu.matmul(a, a, c, { stream = s, beta = 1 })
       assert.same({ i, i }, { s:inflight() })

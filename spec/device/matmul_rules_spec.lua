@@ -123,7 +123,7 @@ each_device("matmul's rules", function(open)
         local s = dev:stream()
         local a, b = dev:full({ m, k }, 1, dtype), dev:full({ k, n }, 1, dtype)
         local c = dev:empty({ m, n }, dtype)
-        local g = s:gate { timeout = 10 }
+        local g = s:gate { timeout = 2 }
         gpu.matmul(a, b, c, { kernel = kernel, stream = s, beta = 1 })
         local d = gpu.matmul(a, b, { kernel = kernel, stream = s })
         assert.same({ 0, 0 }, { s:inflight() }, label)

@@ -250,7 +250,7 @@ each_device("matmul", function(open)
     local dev = open()
     local s = dev:stream()
     local a = dev:array { { 1, 2 }, { 3, 4 } }
-    local g = s:gate { timeout = 10 }
+    local g = s:gate { timeout = 2 }
     local c = gpu.matmul(a, a, s)
     assert.same({ 1, 1 }, { s:inflight() })
     assert.same({ 2, 2 }, c:shape())

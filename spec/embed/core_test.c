@@ -116,9 +116,12 @@ static void test_open_refused(void) {
   static const struct {
     const char *id;
     tl_status status;
-  } cases[] = {{"nonesuch", TL_UNSUPPORTED}, {"", TL_UNSUPPORTED},
-               {"host:99", TL_UNSUPPORTED},  {"host:x", TL_INVALID_ARGUMENT},
-               {"host:", TL_INVALID_ARGUMENT}, {"host:-1", TL_INVALID_ARGUMENT},
+  } cases[] = {{"nonesuch", TL_UNSUPPORTED},
+               {"", TL_UNSUPPORTED},
+               {"host:99", TL_UNSUPPORTED},
+               {"host:x", TL_INVALID_ARGUMENT},
+               {"host:", TL_INVALID_ARGUMENT},
+               {"host:-1", TL_INVALID_ARGUMENT},
                {"host:99999999999999999999", TL_INVALID_ARGUMENT}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     tl_device *device = (tl_device *)&error;
@@ -191,7 +194,6 @@ static void test_closed(void) {
   tl_device_close(device);
   tl_device_close(device);
 
-  const char *words = "device host is closed";
   void *const garbage = &error;
   tl_buffer *b = garbage;
   tl_stream *s = garbage;
@@ -205,7 +207,6 @@ static void test_closed(void) {
 #define REFUSED(call)                                                          \
   do {                                                                         \
     expect_fails(call, TL_INVALID_ARGUMENT, "device host is closed", &error);  \
-    expect(strcmp(error.text, words) == 0);                                    \
   } while (0)
   REFUSED(tl_buffer_create(device, TL_FLOAT32, 1, four, &b, &error));
   REFUSED(tl_stream_create(device, &s, &error));
@@ -248,7 +249,7 @@ static void test_closed(void) {
   REFUSED(tl_buffer_download(buffer, numbers, sizeof numbers, &error));
   REFUSED(tl_buffer_get(buffer, first, numbers, &error));
   REFUSED(tl_buffer_set(buffer, first, numbers, &error));
-  REFUSED(tl_buffer_fill(buffer, 1, stream, &error));
+  REFUSED(fill_with(buffer, 1, stream, &error));
   REFUSED(tl_buffer_copy(buffer, other, stream, &error));
   yes = true;
   REFUSED(tl_buffer_wait(buffer, -1, &yes, &error));
@@ -306,7 +307,7 @@ static void test_buffers(void) {
   expect(tl_buffer_device(buffer) == device);
   expect_ok(tl_buffer_set(buffer, index, &value, &error), &error);
   expect_ok(tl_buffer_copy(copy, buffer, NULL, &error), &error);
-  expect_ok(tl_buffer_fill(buffer, -2, NULL, &error), &error);
+  expect_ok(fill_with(buffer, -2, NULL, &error), &error);
   expect_ok(tl_buffer_download(copy, numbers, sizeof numbers, &error), &error);
   for (int i = 0; i < 24; i++)
     expect(numbers[i] == (i == 23 ? 100 : (float)i));
@@ -386,7 +387,7 @@ static void test_views(void) {
   expect_ok(tl_buffer_download(view, numbers, sizeof numbers, &error), &error);
   const float wanted[] = {12, 13, 14, 22, 23, 24};
   expect(memcmp(numbers, wanted, sizeof wanted) == 0);
-  expect_ok(tl_buffer_fill(view, 5, NULL, &error), &error);
+  expect_ok(fill_with(view, 5, NULL, &error), &error);
   expect_ok(tl_buffer_download(inner, numbers, sizeof(float), &error), &error);
   expect(numbers[0] == 5);
   tl_buffer_release(view);
@@ -409,7 +410,7 @@ static void test_view_copies(void) {
   expect_ok(tl_buffer_download(packed, numbers, 24, &error), &error);
   const float taken[] = {6, 7, 11, 12, 16, 17};
   expect(memcmp(numbers, taken, sizeof taken) == 0);
-  expect_ok(tl_buffer_fill(packed, 0, NULL, &error), &error);
+  expect_ok(fill_with(packed, 0, NULL, &error), &error);
   expect_ok(tl_buffer_copy(view, packed, NULL, &error), &error);
   expect_ok(tl_buffer_download(buffer, numbers, sizeof numbers, &error),
             &error);
@@ -441,7 +442,7 @@ static void test_zero_sizes(void) {
   expect(memory_of(device).live == 0 && memory_of(device).buffers == 4);
   expect_ok(tl_buffer_upload(a, "", 0, &error), &error);
   expect_ok(tl_buffer_download(b, NULL, 0, &error), &error);
-  expect_ok(tl_buffer_fill(b, 1, stream, &error), &error);
+  expect_ok(fill_with(b, 1, stream, &error), &error);
   expect_ok(tl_buffer_copy(b, twin, stream, &error), &error);
   expect_ok(tl_stream_inflight(stream, &least, &most, &error), &error);
   expect(least == 0 && most == 0);
@@ -464,10 +465,8 @@ static void test_memory_limit(void) {
   tl_device *device = host_open(&options);
   tl_stream *stream = stream_create(device);
   tl_buffer *first = buffer_create(device, 1, large), *second;
-  second = first;
-  expect_fails(tl_buffer_create(device, TL_FLOAT32, 1, small + 0, &second,
-                                &error),
-               TL_OK, "", &error);
+  expect_ok(tl_buffer_create(device, TL_FLOAT32, 1, small, &second, &error),
+            &error);
   tl_buffer *third = first;
   expect_fails(tl_buffer_create(device, TL_FLOAT32, 1, large, &third, &error),
                TL_OUT_OF_MEMORY, "asked 600 bytes", &error);
@@ -479,7 +478,7 @@ static void test_memory_limit(void) {
 
   /* A closed buffer that queued work still uses is waited for. */
   tl_gate *gate = gate_create(stream, 0.05);
-  expect_ok(tl_buffer_fill(first, 1, stream, &error), &error);
+  expect_ok(fill_with(first, 1, stream, &error), &error);
   tl_buffer_release(first);
   tl_memory_info info = memory_of(device);
   expect(info.live == 0 && info.pending == 600 && info.free == 400);
@@ -524,10 +523,10 @@ static void test_streams(void) {
   expect(yes);
   expect_ok(tl_stream_inflight(first, &least, &most, &error), &error);
   expect(least == 0 && most == 0);
-  expect_fails(tl_stream_spin(first, -1, &error), TL_INVALID_ARGUMENT,
-               "got -1", &error);
-  expect_fails(tl_stream_spin(first, NAN, &error), TL_INVALID_ARGUMENT,
-               "nan", &error);
+  expect_fails(tl_stream_spin(first, -1, &error), TL_INVALID_ARGUMENT, "got -1",
+               &error);
+  expect_fails(tl_stream_spin(first, NAN, &error), TL_INVALID_ARGUMENT, "nan",
+               &error);
   tl_gate_release(gate);
   tl_stream_release(again);
   tl_stream_release(own);
@@ -541,18 +540,18 @@ static void test_events(void) {
   double seconds = 1;
   tl_device *device = host_open(NULL);
   tl_stream *stream = stream_create(device);
-  tl_event *begin = event_create(device, true), *end = event_create(device, true);
+  tl_event *begin = event_create(device, true),
+           *end = event_create(device, true);
   tl_event *plain = event_create(device, false);
   expect(tl_event_timing(begin) && !tl_event_timing(plain));
   expect(!tl_event_recorded(begin));
-  const char *never = "never recorded";
   expect_fails(tl_event_done(begin, &yes, &error), TL_INVALID_ARGUMENT,
                "never recorded", &error);
-  expect(!yes && never != NULL);
+  expect(!yes);
   expect_fails(tl_event_synchronize(begin, -1, &yes, &error),
                TL_INVALID_ARGUMENT, "never recorded", &error);
-  expect_fails(tl_stream_wait_event(stream, begin, &error),
-               TL_INVALID_ARGUMENT, "never recorded", &error);
+  expect_fails(tl_stream_wait_event(stream, begin, &error), TL_INVALID_ARGUMENT,
+               "never recorded", &error);
   expect_fails(tl_event_elapsed(begin, end, &seconds, &error),
                TL_INVALID_ARGUMENT, "the earlier event was never recorded",
                &error);
@@ -647,36 +646,49 @@ static void test_gates(void) {
   host_close(device);
 }
 
+/* The mark of that number; its stream is wrong if there is none. */
+static tl_mark mark_of(const tl_mark *marks, int32_t count, uint64_t stream) {
+  for (int32_t i = 0; i < count; i++)
+    if (marks[i].stream == stream)
+      return marks[i];
+  return (tl_mark){.stream = UINT64_MAX};
+}
+
 static void test_stamps(void) {
   int64_t before, after;
   int32_t count;
-  tl_mark marks[4];
+  tl_mark marks[8], mark;
   bool yes;
   tl_device *device = host_open(NULL);
-  expect_ok(tl_device_stamp(device, &before, marks, 4, &count, &error), &error);
-  expect(count == 0 && before > 0);
+  expect_ok(tl_device_stamp(device, &before, marks, 8, &count, &error), &error);
+  expect(before > 0);
+  int32_t none = count; /* a mark for what is gone, perhaps */
   tl_stream *first = stream_create(device), *second = stream_create(device);
   tl_gate *gate = gate_create(first, 30);
   for (int i = 0; i < 3; i++)
     must(tl_stream_spin(first, 0, &error), &error);
   must(tl_stream_spin(second, 0, &error), &error);
   must(tl_stream_synchronize(second, -1, &yes, &error), &error);
-  expect_ok(tl_device_stamp(device, &after, marks, 4, &count, &error), &error);
-  expect(count == 2 && after >= before);
-  for (int32_t i = 0; i < count && i < 4; i++) {
-    bool held = marks[i].stream == tl_stream_number(first);
-    expect(marks[i].launched == (held ? 3 : 1));
-    expect(marks[i].completed_least == (held ? 0 : 1));
-    expect(marks[i].completed_most >= marks[i].completed_least);
-  }
+  expect_ok(tl_device_stamp(device, &after, marks, 8, &count, &error), &error);
+  expect(count == none + 2 && after >= before);
+  mark = mark_of(marks, count, tl_stream_number(first));
+  expect(mark.launched == 3 && mark.completed_least == 0);
+  expect(mark.completed_most >= mark.completed_least);
+  mark = mark_of(marks, count, tl_stream_number(second));
+  expect(mark.launched == 1 && mark.completed_least == 1);
   memset(marks, 0x5a, sizeof marks);
   tl_mark untouched = marks[1];
   expect_ok(tl_device_stamp(device, &after, marks, 1, &count, &error), &error);
-  expect(count == 2);
+  expect(count == none + 2);
   expect(memcmp(&marks[1], &untouched, sizeof untouched) == 0);
   tl_gate_release(gate);
+  must(tl_stream_synchronize(first, -1, &yes, &error), &error);
   tl_stream_release(second);
   tl_stream_release(first);
+  must(tl_device_trim(device, &error), &error);
+  expect_ok(tl_device_stamp(device, &after, marks, 8, &count, &error), &error);
+  mark = mark_of(marks, count, 0); /* all streams that are gone */
+  expect(mark.launched == 4 && mark.completed_least == 4);
   host_close(device);
 }
 
@@ -691,14 +703,14 @@ static void test_two_devices(void) {
   must(tl_stream_record(other, event, &error), &error);
   expect_fails(tl_stream_record(stream, event, &error), TL_INVALID_ARGUMENT,
                "the event belongs to host", &error);
-  expect_fails(tl_stream_wait_event(stream, event, &error),
-               TL_INVALID_ARGUMENT, "the event belongs to host", &error);
+  expect_fails(tl_stream_wait_event(stream, event, &error), TL_INVALID_ARGUMENT,
+               "the event belongs to host", &error);
   expect_fails(tl_event_elapsed(mine, event, &seconds, &error),
                TL_INVALID_ARGUMENT, "belongs to", &error);
-  expect_fails(tl_buffer_fill(a, 1, other, &error), TL_INVALID_ARGUMENT,
+  expect_fails(fill_with(a, 1, other, &error), TL_INVALID_ARGUMENT,
                "the stream belongs to", &error);
-  expect_fails(tl_buffer_copy(a, b, NULL, &error), TL_INVALID_ARGUMENT,
-               "host", &error);
+  expect_fails(tl_buffer_copy(a, b, NULL, &error), TL_INVALID_ARGUMENT, "host",
+               &error);
   tl_buffer_release(b);
   tl_buffer_release(a);
   tl_event_release(mine);
@@ -711,9 +723,8 @@ static void test_two_devices(void) {
 
 /* With blocking launches nothing is ever in flight after a call. */
 static void test_blocking(void) {
-  const tl_device_options options = {.size = sizeof options,
-                                     .blocking_launches = 1,
-                                     .wait = TL_WAIT_SPIN};
+  const tl_device_options options = {
+      .size = sizeof options, .blocking_launches = 1, .wait = TL_WAIT_SPIN};
   int64_t least, most;
   tl_device *device = host_open(&options);
   tl_stream *stream = stream_create(device);

@@ -44,7 +44,7 @@ static void plain(const char *kernel, int32_t dtype) {
   tl_buffer *a, *b, *c;
   must(product_factors(device, dtype, &a, &b, &error), &error);
   must(product_result(device, dtype, &c, &error), &error);
-  must(tl_buffer_fill(c, NAN, NULL, &error), &error); /* is not read */
+  must(fill_with(c, NAN, NULL, &error), &error); /* is not read */
   expect_ok(tl_matmul(a, b, c, &options, &error), &error);
   product_check(c, kernel, dtype, 0);
   tl_buffer_release(c);
@@ -91,14 +91,12 @@ static void test_transposed(void) {
 /* c = -1 * a * b + 2 * c with c = a * b + 3 before: a * b + 6 comes out. */
 static void scaled(const char *kernel, int32_t dtype) {
   const double one = 1, minus = -1, two = 2;
-  tl_matmul_options options = {.size = sizeof options,
-                               .kernel = kernel,
-                               .alpha = &one,
-                               .beta = &one};
+  tl_matmul_options options = {
+      .size = sizeof options, .kernel = kernel, .alpha = &one, .beta = &one};
   tl_buffer *a, *b, *c;
   must(product_factors(device, dtype, &a, &b, &error), &error);
   must(product_result(device, dtype, &c, &error), &error);
-  must(tl_buffer_fill(c, 3, NULL, &error), &error);
+  must(fill_with(c, 3, NULL, &error), &error);
   expect_ok(tl_matmul(a, b, c, &options, &error), &error);
   product_check(c, kernel, dtype, 3);
   options.alpha = &minus;
@@ -119,15 +117,14 @@ static void test_scaled(void) {
 static void in_views(const char *kernel, int32_t dtype) {
   enum { WIDE = 40, HIGH = 30 };
   const int64_t frame[] = {HIGH, WIDE}, strides[] = {WIDE};
-  const int64_t shapes[3][2] = {{PRODUCT_M, PRODUCT_K},
-                                {PRODUCT_K, PRODUCT_N},
-                                {PRODUCT_M, PRODUCT_N}};
+  const int64_t shapes[3][2] = {
+      {PRODUCT_M, PRODUCT_K}, {PRODUCT_K, PRODUCT_N}, {PRODUCT_M, PRODUCT_N}};
   const tl_matmul_options options = {.size = sizeof options, .kernel = kernel};
   tl_buffer *frames[3], *views[3], *a, *b;
   must(product_factors(device, dtype, &a, &b, &error), &error);
   for (int i = 0; i < 3; i++) {
     must(tl_buffer_create(device, dtype, 2, frame, &frames[i], &error), &error);
-    must(tl_buffer_fill(frames[i], NAN, NULL, &error), &error);
+    must(fill_with(frames[i], NAN, NULL, &error), &error);
     must(tl_buffer_view(frames[i], 3 * WIDE + 5 + i, 2, shapes[i], strides,
                         &views[i], &error),
          &error);
@@ -211,12 +208,12 @@ static void special(const char *kernel, int32_t dtype) {
   must(product_result(device, dtype, &c, &error), &error);
   must(tl_buffer_create(device, dtype, 2, high, &tall, &error), &error);
   must(tl_buffer_create(device, dtype, 2, wide, &flat, &error), &error);
-  must(tl_buffer_fill(c, 4, NULL, &error), &error);
+  must(fill_with(c, 4, NULL, &error), &error);
   expect_ok(tl_matmul(tall, flat, c, &options, &error), &error);
   expect_ok(product_read(c, &sum, &wrong, &error), &error);
   expect(sum == 8 * PRODUCT_M * PRODUCT_N);
 
-  must(tl_buffer_fill(a, NAN, NULL, &error), &error);
+  must(fill_with(a, NAN, NULL, &error), &error);
   options.alpha = &zero;
   expect_ok(tl_matmul(a, b, c, &options, &error), &error);
   expect_ok(product_read(c, &sum, &wrong, &error), &error);
@@ -278,7 +275,7 @@ static void test_options_size(void) {
     tl_matmul_options none = {.size = sizes[i]};
     memcpy(&options.known, &none, sizes[i]);
     options.known.size = sizes[i];
-    must(tl_buffer_fill(c, 0, NULL, &error), &error);
+    must(fill_with(c, 0, NULL, &error), &error);
     expect_ok(tl_matmul(a, b, c, &options.known, &error), &error);
     product_check(c, "auto", TL_FLOAT32, 0);
   }
@@ -303,9 +300,9 @@ static void test_refused(void) {
   must(product_result(device, TL_FLOAT32, &c, &error), &error);
   must(tl_buffer_create(device, TL_FLOAT32, 1, vector, &line, &error), &error);
   expect_fails(tl_matmul(b, a, c, NULL, &error), TL_INVALID_ARGUMENT,
-               "23 columns against 17 rows", &error);
+               "19 columns against 17 rows", &error);
   expect_fails(tl_matmul(a, b, a, NULL, &error), TL_INVALID_ARGUMENT,
-               "c is 17x19, the product is 17x23", &error);
+               "c is 17x23, the product is 17x19", &error);
   expect_fails(tl_matmul(a, line, c, NULL, &error), TL_INVALID_ARGUMENT,
                "b has 1 dimension", &error);
   expect_fails(tl_matmul(a, b64, c, NULL, &error), TL_INVALID_ARGUMENT,

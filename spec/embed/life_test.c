@@ -138,7 +138,7 @@ static void test_memory_not_reused(void) {
     tl_buffer *buffer;
     must(tl_buffer_create(w.device, TL_FLOAT32, 2, shape, &buffer, &error),
          &error);
-    must(tl_buffer_fill(buffer, -1e9, other, &error), &error);
+    must(fill_with(buffer, -1e9, other, &error), &error);
     tl_buffer_release(buffer);
   }
   expect_ok(tl_stream_synchronize(other, -1, &reached, &error), &error);
@@ -173,7 +173,7 @@ static void test_dropped_stream(void) {
   must(tl_stream_create(device, &stream, &error), &error);
   must(tl_event_create(device, true, &event, &error), &error);
   must(tl_stream_spin(stream, 0.05, &error), &error);
-  must(tl_buffer_fill(buffer, 7, stream, &error), &error);
+  must(fill_with(buffer, 7, stream, &error), &error);
   must(tl_stream_record(stream, event, &error), &error);
   tl_stream_release(stream);
   expect_ok(tl_device_synchronize(device, -1, &reached, &error), &error);
@@ -221,11 +221,13 @@ static tl_status scenario_make(tl_device *device, made *m, tl_error *e) {
   return status;
 }
 
+/* The gate gives up soon: where an event cannot be recorded, the launch behind
+ * it waits for its own end instead. */
 static tl_status scenario_launch(made *m, tl_error *e) {
   const int64_t first[] = {0, 0};
   float value;
   tl_matmul_options options;
-  tl_status status = tl_gate_create(m->first, 30, &m->gate, e);
+  tl_status status = tl_gate_create(m->first, 0.02, &m->gate, e);
   if (status == TL_OK)
     status = tl_stream_record(m->first, m->begin, e);
   if (status == TL_OK)
@@ -242,7 +244,7 @@ static tl_status scenario_launch(made *m, tl_error *e) {
   if (status == TL_OK)
     status = tl_buffer_copy(m->copy, m->c, m->second, e);
   if (status == TL_OK)
-    status = tl_buffer_fill(m->c, 0, m->second, e);
+    status = fill_with(m->c, 0, m->second, e);
   if (status == TL_OK)
     status = tl_buffer_get(m->view, first, &value, e);
   if (status == TL_OK)
@@ -311,13 +313,14 @@ static void fail_one(tl_faults *faults, const char *site, int64_t nth,
   tl_device *device = (tl_device *)&error;
   tl_error cause, e = {0};
   tl_faults_reset(faults);
-  tl_faults_arm(faults, site, nth, code);
+  tl_faults_arm(faults, site, nth, (int32_t)code);
   tl_status status = tl_device_open("host", &options, &device, &e);
   if (status != TL_OK) {
     expect(device == NULL && status == code && e.text[0] != '\0');
     return;
   }
   status = scenario(device, &e);
+  tl_faults_reset(faults); /* it may not have come to that use this time */
   if (status != TL_OK &&
       !expect(e.code == (int32_t)status && e.text[0] != '\0'))
     tap_note("  use %lld of %s", (long long)nth, site);
@@ -337,6 +340,7 @@ static void fail_one(tl_faults *faults, const char *site, int64_t nth,
 
 enum { SITES = 96 };
 
+/* With TL_OK the site is left out. */
 static void fail_each(tl_status (*code)(const char *site)) {
   const char *sites[SITES];
   int64_t uses[SITES];
@@ -345,25 +349,28 @@ static void fail_each(tl_status (*code)(const char *site)) {
   must(tl_faults_create(&faults, &error), &error);
   tl_device *device = host_open(faults);
   expect_ok(scenario(device, &error), &error);
-  nothing_left(device, "nothing", 0);
-  tl_device_release(device);
   while (count < SITES &&
          (sites[count] = tl_faults_site(faults, count, &uses[count])) != NULL)
     count++;
+  nothing_left(device, "nothing", 0);
+  tl_device_release(device);
   expect(count > 20);
   for (int32_t i = 0; i < count; i++)
-    for (int64_t nth = 1; nth <= uses[i]; nth++)
+    for (int64_t nth = 1; nth <= uses[i] && code(sites[i]) != TL_OK; nth++)
       fail_one(faults, sites[i], nth, code(sites[i]));
   tl_faults_release(faults);
 }
 
 static tl_status code_fitting(const char *site) {
+  if (strcmp(site, "execute") == 0)
+    return TL_DEVICE_LOST;
   return strncmp(site, "allocate", 8) == 0 ? TL_OUT_OF_MEMORY : TL_DRIVER;
 }
 
+/* Host memory is not the device's. */
 static tl_status code_lost(const char *site) {
-  (void)site;
-  return TL_DEVICE_LOST;
+  return strncmp(site, "allocate", 8) == 0 && site[8] == ':' ? TL_OK
+                                                             : TL_DEVICE_LOST;
 }
 
 static void test_each_failure(void) {
@@ -382,8 +389,8 @@ static void test_two_armed(void) {
   tl_faults_arm(faults, "stream_create", 1, TL_DRIVER);
   tl_faults_arm(faults, "event_create", 1, TL_DRIVER);
   tl_device *device = host_open(faults);
-  expect_fails(tl_stream_create(device, &stream, &error), TL_DRIVER,
-               "injected", &error);
+  expect_fails(tl_stream_create(device, &stream, &error), TL_DRIVER, "injected",
+               &error);
   expect_fails(tl_event_create(device, true, &event, &error), TL_DRIVER,
                "injected", &error);
   expect(stream == NULL && event == NULL);

@@ -1,12 +1,12 @@
-/* The product that the tests make: a[i][k] = (i K + k) % 7, 17 x 19, times
- * b[k][j] = (k N + j) % 5, 19 x 23. Every element is a small integer, exact in
+/* The product that the tests make: a[i][k] = (i K + k) % 7, 17 x 23, times
+ * b[k][j] = (k N + j) % 5, 23 x 19. Every element is a small integer, exact in
  * each type and in any order of summation; together they are 44316. */
 #ifndef TIDELOCK_SPEC_PRODUCT_H
 #define TIDELOCK_SPEC_PRODUCT_H
 
 #include "tidelock.h"
 
-enum { PRODUCT_M = 17, PRODUCT_K = 19, PRODUCT_N = 23, PRODUCT_SUM = 44316 };
+enum { PRODUCT_M = 17, PRODUCT_N = 19, PRODUCT_K = 23, PRODUCT_SUM = 44316 };
 
 static inline double product_a(int64_t i, int64_t k) {
   return (double)((i * PRODUCT_K + k) % 7);
@@ -37,11 +37,10 @@ static inline tl_status product_matrix(tl_device *device, int32_t dtype,
       int64_t place = transposed ? j * rows + i : i * columns + j;
       tl_dtype_pack(dtype, of(i, j), data + (size_t)place * element);
     }
-  tl_status status =
-      tl_buffer_create(device, dtype, 2, shape, buffer, error);
+  tl_status status = tl_buffer_create(device, dtype, 2, shape, buffer, error);
   if (status == TL_OK)
-    status = tl_buffer_upload(*buffer, data,
-                              (size_t)(rows * columns) * element, error);
+    status = tl_buffer_upload(*buffer, data, (size_t)(rows * columns) * element,
+                              error);
   if (status != TL_OK) {
     tl_buffer_release(*buffer);
     *buffer = NULL;

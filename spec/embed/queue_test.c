@@ -34,7 +34,7 @@ static tl_status chain_launch(tl_stream *stream, tl_buffer *cell,
                               tl_buffer *log, int64_t i, tl_error *e) {
   const int64_t one[] = {1};
   if (i % 2 == 0)
-    return tl_buffer_fill(cell, (double)(i / 2), stream, e);
+    return fill_with(cell, (double)(i / 2), stream, e);
   tl_buffer *place;
   tl_status status = tl_buffer_view(log, i / 2, 1, one, NULL, &place, e);
   if (status == TL_OK) {
@@ -102,7 +102,7 @@ static bool other_stream_runs(tl_device *device) {
   bool ran =
       tl_stream_create(device, &stream, &e) == TL_OK &&
       tl_buffer_create(device, TL_FLOAT32, 1, one, &buffer, &e) == TL_OK &&
-      tl_buffer_fill(buffer, 9, stream, &e) == TL_OK &&
+      fill_with(buffer, 9, stream, &e) == TL_OK &&
       tl_stream_synchronize(stream, 20, &reached, &e) == TL_OK && reached &&
       tl_buffer_download(buffer, &value, sizeof value, &e) == TL_OK &&
       value == 9;
@@ -139,9 +139,8 @@ static void depth_holds(int32_t option, int depth) {
   pthread_t thread;
   int launches = 3 * depth;
   launches += launches % 2;
-  watch w = {.device = device,
-             .stream = tl_stream_number(stream),
-             .depth = depth};
+  watch w = {
+      .device = device, .stream = tl_stream_number(stream), .depth = depth};
   chain_create(device, launches, &cell, &log);
   must(tl_gate_create(stream, 60, &w.gate, &error), &error);
   if (pthread_create(&thread, NULL, watch_main, &w) != 0)
@@ -200,13 +199,13 @@ static void test_reserve(void) {
   tl_gate *gate;
   must(tl_gate_create(full, 60, &gate, &error), &error);
   for (int i = 0; i < 4; i++) {
-    expect_ok(tl_stream_reserve(full, 0, &reached, &error), &error);
+    expect_ok(tl_stream_reserve(full, true, 0, &reached, &error), &error);
     expect(reached);
     must(tl_stream_spin(full, 0, &error), &error);
   }
-  expect_ok(tl_stream_reserve(full, 0, &reached, &error), &error);
+  expect_ok(tl_stream_reserve(full, true, 0, &reached, &error), &error);
   expect(!reached);
-  expect_ok(tl_stream_reserve(full, 0.01, &reached, &error), &error);
+  expect_ok(tl_stream_reserve(full, true, 0.01, &reached, &error), &error);
   expect(!reached);
   for (int i = 0; i < 40; i++) /* ten times its depth goes through the other */
     must(tl_stream_spin(other, 0, &error), &error);
@@ -214,7 +213,7 @@ static void test_reserve(void) {
   expect_ok(tl_stream_done(full, &reached, &error), &error);
   expect(!reached);
   expect_ok(tl_gate_open(gate, &reached, &error), &error);
-  expect_ok(tl_stream_reserve(full, -1, &reached, &error), &error);
+  expect_ok(tl_stream_reserve(full, true, -1, &reached, &error), &error);
   expect(reached);
   tl_gate_release(gate);
   tl_stream_release(other);

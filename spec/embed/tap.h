@@ -45,32 +45,56 @@ static inline bool tap_expect(bool met, const char *what, const char *file,
   return met;
 }
 
-#define expect(condition) tap_expect((condition), #condition, __FILE__, __LINE__)
+#define expect(condition)                                                      \
+  tap_expect((condition), #condition, __FILE__, __LINE__)
+
+static inline void tap_expect_ok(tl_status got, const tl_error *error,
+                                 const char *what, const char *file, int line) {
+  if (!tap_expect(got == TL_OK, what, file, line))
+    tap_note("  %s", error->text);
+}
+
+static inline void tap_expect_fails(tl_status got, tl_status wanted,
+                                    const char *words, const tl_error *error,
+                                    const char *what, const char *file,
+                                    int line) {
+  bool met = got == wanted && error->code == (int32_t)wanted &&
+             memchr(error->text, 0, sizeof error->text) != NULL &&
+             strstr(error->text, words) != NULL;
+  if (!tap_expect(met, what, file, line))
+    tap_note("  came: %s: %.500s; wanted: %s: %s", tl_status_name((int)got),
+             got != TL_OK ? error->text : "", tl_status_name((int)wanted),
+             words);
+}
 
 /* The call succeeds. */
 #define expect_ok(call, error)                                                 \
-  do {                                                                         \
-    if (!tap_expect((call) == TL_OK, #call " == TL_OK", __FILE__, __LINE__))   \
-      tap_note("  %s", (error)->text);                                         \
-  } while (0)
+  tap_expect_ok((call), (error), #call, __FILE__, __LINE__)
 
-/* The call fails with this status, says so in the error, and uses the words. */
+/* The call fails with this status, says so in the error, which held garbage
+ * before, and uses the words. */
 #define expect_fails(call, status, words, error)                               \
   do {                                                                         \
     memset((error), 0x5a, sizeof *(error));                                    \
     tl_status tap_got = (call);                                                \
-    bool tap_met = tap_got == (status) && (error)->code == (status) &&         \
-                   memchr((error)->text, 0, sizeof(error)->text) != NULL &&    \
-                   strstr((error)->text, (words)) != NULL;                     \
-    if (!tap_expect(tap_met, #call " fails: " words, __FILE__, __LINE__))      \
-      tap_note("  %s: %.200s", tl_status_name(tap_got),                        \
-               tap_got != TL_OK ? (error)->text : "");                         \
+    tap_expect_fails(tap_got, (status), (words), (error), #call, __FILE__,     \
+                     __LINE__);                                                \
   } while (0)
 
 /* A call that the test stands on. */
 static inline void must(tl_status status, const tl_error *error) {
   if (status != TL_OK)
     tap_bail(error->text);
+}
+
+/* Fills the buffer with one number. */
+static inline tl_status fill_with(tl_buffer *buffer, double value,
+                                  tl_stream *stream, tl_error *error) {
+  tl_layout layout;
+  unsigned char element[16];
+  tl_buffer_layout(buffer, &layout);
+  tl_dtype_pack(layout.dtype, value, element);
+  return tl_buffer_fill(buffer, element, stream, error);
 }
 
 /* The running test cannot be made here. */

@@ -1,0 +1,36 @@
+-- Leaves work pending in every way and ends: run by exit_test.sh, as
+--   lua exit_test.lua WAY RUN
+-- WAY: "end", "error", "exit", "close"; RUN: a number that shifts the moment of
+-- the end through that of the matrix product.
+local gpu = require "tidelock.core"
+local way, run = ...
+
+local dev = gpu.device("host")
+local s, t = dev:stream(), dev:stream()
+local x = dev:zeros(1000, s)
+s:spin(0.5)
+x:fill(1, s)
+local event = s:record()
+t:wait_event(event)
+dev:full(1000, 2, t)
+local gate = dev:stream():gate { timeout = 30 }
+
+local n = 1500
+local a, b = dev:full({ n, n }, 1), dev:full({ n, n }, 2)
+local ran, c = pcall(gpu.matmul, a, b, { stream = dev:stream(), kernel = "blas" })
+if not ran then -- no CBLAS here
+  c = gpu.matmul(a, b, { stream = dev:stream(), kernel = "tiled" })
+end
+
+local began = dev:now()
+while began:elapsed() < (tonumber(run) or 0) % 10 * 0.008 do
+end
+
+kept = { x, event, gate, c } -- to the very end
+if way == "error" then
+  error("on purpose")
+elseif way == "exit" then
+  os.exit(0)
+elseif way == "close" then
+  os.exit(3, true)
+end
