@@ -218,12 +218,13 @@ static int buffer_totable(lua_State *L) {
 /* Reads one index for each dimension, from 1, beginning at argument 2. */
 static void check_index(lua_State *L, const tl_layout *layout, int64_t *index) {
   for (int32_t i = 0; i < layout->dimensions; i++) {
-    index[i] = luaL_checkinteger(L, 2 + i) - 1;
-    if (index[i] < 0 || index[i] >= layout->shape[i])
+    lua_Integer given = luaL_checkinteger(L, 2 + i);
+    if (given < 1 || given > layout->shape[i])
       luaL_argerror(L, 2 + i,
                     lua_pushfstring(L, "index must be 1 to %I, got %I",
                                     (LUAI_UACINT)layout->shape[i],
-                                    (LUAI_UACINT)index[i] + 1));
+                                    (LUAI_UACINT)given));
+    index[i] = given - 1;
   }
 }
 

@@ -80,8 +80,10 @@ static tl_status memory_acquire(tl_device *device, size_t nbytes,
   tl_status status = memory_allocate(device, nbytes, impl, error);
   if (status != TL_OUT_OF_MEMORY)
     return status;
-  int64_t limit = device->memory_limit;
-  if ((int64_t)nbytes <= limit - atomic_load(&device->live)) {
+  tl_device_drain(device);
+  int64_t live = atomic_load(&device->live);
+  bool pending = device->backend->held_memory(device->impl) > live;
+  if (pending && (int64_t)nbytes <= device->memory_limit - live) {
     bool reached;
     status = tl_device_synchronize(device, -1, &reached, error);
     if (status != TL_OK)
