@@ -192,6 +192,7 @@ each_device("buffer", function(open)
     local a = dev:array { { 1, 2, 3 }, { 4, 5, 6 } }
     local column = a:view { offset = 1, shape = { 2, 1 }, stride = 3 }
     local b, c = a:clone(), column:clone(s)
+    dev:synchronize()
     a:fill(0)
     assert.same({ { 1, 2, 3 }, { 4, 5, 6 } }, b:totable())
     assert.same({ { 2 }, { 5 } }, c:totable())

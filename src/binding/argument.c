@@ -96,19 +96,21 @@ double tl_optseconds(lua_State *L, int arg) {
 
 /* ---- options ------------------------------------------------------------- */
 
+int tl_checkfield(lua_State *L, int arg, int key, const char *const names[]) {
+  for (int i = 0; names[i] != NULL && lua_type(L, key) == LUA_TSTRING; i++)
+    if (strcmp(names[i], lua_tostring(L, key)) == 0)
+      return i;
+  return luaL_argerror(
+      L, arg,
+      lua_pushfstring(L, "unknown option '%s'", luaL_tolstring(L, key, NULL)));
+}
+
 void tl_checkfields(lua_State *L, int arg, const char *const names[]) {
   luaL_checktype(L, arg, LUA_TTABLE);
   lua_pushnil(L);
   while (lua_next(L, arg) != 0) {
     lua_pop(L, 1); /* the value */
-    bool known = false;
-    for (int i = 0; names[i] != NULL && !known; i++)
-      known = lua_type(L, -1) == LUA_TSTRING &&
-              strcmp(names[i], lua_tostring(L, -1)) == 0;
-    if (!known)
-      luaL_argerror(L, arg,
-                    lua_pushfstring(L, "unknown option '%s'",
-                                    luaL_tolstring(L, -1, NULL)));
+    tl_checkfield(L, arg, -1, names);
   }
 }
 
@@ -126,14 +128,40 @@ void tl_wrongfield(lua_State *L, const char *name, const char *wanted) {
   luaL_error(L, "option '%s': %s expected, got %s", name, wanted, got);
 }
 
-double tl_fieldnumber(lua_State *L, int index, const char *name,
-                      double absent) {
-  if (!tl_getfield(L, index, name))
-    return absent;
+double tl_valuenumber(lua_State *L, const char *name) {
   int number;
   double value = lua_tonumberx(L, -1, &number);
   if (!number)
     tl_wrongfield(L, name, "number");
+  return value;
+}
+
+bool tl_valueboolean(lua_State *L, const char *name) {
+  if (!lua_isboolean(L, -1))
+    tl_wrongfield(L, name, "boolean");
+  return lua_toboolean(L, -1) != 0;
+}
+
+const char *tl_valuestring(lua_State *L, const char *name) {
+  if (lua_type(L, -1) != LUA_TSTRING)
+    tl_wrongfield(L, name, "string");
+  return tl_readstring(L, -1, name);
+}
+
+tl_stream *tl_valuestream(lua_State *L, const char *name) {
+  tl_handle *handle = tl_testhandle(L, -1, TL_STREAM);
+  if (handle == NULL)
+    tl_wrongfield(L, name, "stream");
+  if (handle->object == NULL)
+    luaL_error(L, "option '%s': stream is closed", name);
+  return handle->object;
+}
+
+double tl_fieldnumber(lua_State *L, int index, const char *name,
+                      double absent) {
+  if (!tl_getfield(L, index, name))
+    return absent;
+  double value = tl_valuenumber(L, name);
   lua_pop(L, 1);
   return value;
 }
@@ -156,20 +184,15 @@ int64_t tl_fieldinteger(lua_State *L, int index, const char *name,
 bool tl_fieldboolean(lua_State *L, int index, const char *name, bool absent) {
   if (!tl_getfield(L, index, name))
     return absent;
-  if (!lua_isboolean(L, -1))
-    tl_wrongfield(L, name, "boolean");
-  bool value = lua_toboolean(L, -1) != 0;
+  bool value = tl_valueboolean(L, name);
   lua_pop(L, 1);
   return value;
 }
 
-/* The string stays alive with the table it is in. */
 const char *tl_fieldstring(lua_State *L, int index, const char *name) {
   if (!tl_getfield(L, index, name))
     return NULL;
-  if (lua_type(L, -1) != LUA_TSTRING)
-    tl_wrongfield(L, name, "string");
-  const char *value = tl_readstring(L, -1, name);
+  const char *value = tl_valuestring(L, name);
   lua_pop(L, 1);
   return value;
 }
@@ -177,13 +200,9 @@ const char *tl_fieldstring(lua_State *L, int index, const char *name) {
 tl_stream *tl_fieldstream(lua_State *L, int index) {
   if (!tl_getfield(L, index, "stream"))
     return NULL;
-  tl_handle *handle = tl_testhandle(L, -1, TL_STREAM);
-  if (handle == NULL)
-    tl_wrongfield(L, "stream", "stream");
-  if (handle->object == NULL)
-    luaL_error(L, "option 'stream': stream is closed");
+  tl_stream *stream = tl_valuestream(L, "stream");
   lua_pop(L, 1);
-  return handle->object;
+  return stream;
 }
 
 tl_stream *tl_optstream(lua_State *L, int arg) {

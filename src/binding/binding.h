@@ -93,6 +93,14 @@ double tl_optseconds(lua_State *L, int arg);
 tl_stream *tl_optstream(lua_State *L, int arg);
 /* Raises if the table has a field that is not among the names. */
 void tl_checkfields(lua_State *L, int arg, const char *const names[]);
+/* The place of one key among the names, for whoever walks the table itself. */
+int tl_checkfield(lua_State *L, int arg, int key, const char *const names[]);
+/* The value at the top, which belongs to the option of that name. A string or a
+ * stream stays alive with the table that it is in. */
+double tl_valuenumber(lua_State *L, const char *name);
+bool tl_valueboolean(lua_State *L, const char *name);
+const char *tl_valuestring(lua_State *L, const char *name);
+tl_stream *tl_valuestream(lua_State *L, const char *name);
 /* Pushes the field and returns true; false, pushing nothing, if it is nil. */
 bool tl_getfield(lua_State *L, int index, const char *name);
 /* Raises: the value at the top is not what the option wants. */

@@ -1,16 +1,48 @@
 /* gpu.matmul(a, b [, c] [, stream | options]) --> c */
 #include "binding/binding.h"
 
-#include <string.h>
-
 typedef struct matmul_options {
   tl_matmul_options core;
   double alpha, beta;
 } matmul_options;
 
-static const char *const fields[] = {"stream",      "kernel",      "compute",
-                                     "transpose_a", "transpose_b", "alpha",
-                                     "beta",        NULL};
+enum { STREAM, KERNEL, COMPUTE, TRANSPOSE_A, TRANSPOSE_B, ALPHA, BETA };
+
+static const char *const fields[] = {[STREAM] = "stream",
+                                     [KERNEL] = "kernel",
+                                     [COMPUTE] = "compute",
+                                     [TRANSPOSE_A] = "transpose_a",
+                                     [TRANSPOSE_B] = "transpose_b",
+                                     [ALPHA] = "alpha",
+                                     [BETA] = "beta",
+                                     NULL};
+
+/* Takes in the field whose value is at the top. */
+static void read_field(lua_State *L, int field, matmul_options *options) {
+  const char *name = fields[field];
+  switch (field) {
+  case STREAM:
+    options->core.stream = tl_valuestream(L, name);
+    break;
+  case KERNEL:
+    options->core.kernel = tl_valuestring(L, name);
+    break;
+  case COMPUTE:
+    options->core.compute = tl_valuestring(L, name);
+    break;
+  case TRANSPOSE_A:
+    options->core.transpose_a = tl_valueboolean(L, name);
+    break;
+  case TRANSPOSE_B:
+    options->core.transpose_b = tl_valueboolean(L, name);
+    break;
+  case ALPHA:
+    options->alpha = tl_valuenumber(L, name);
+    break;
+  default:
+    options->beta = tl_valuenumber(L, name);
+  }
+}
 
 /* Reads a stream, an options table or nothing at the index. */
 static void read_options(lua_State *L, int arg, matmul_options *options) {
@@ -22,14 +54,11 @@ static void read_options(lua_State *L, int arg, matmul_options *options) {
     options->core.stream = tl_checkobject(L, arg, TL_STREAM);
     return;
   }
-  tl_checkfields(L, arg, fields);
-  options->core.stream = tl_fieldstream(L, arg);
-  options->core.kernel = tl_fieldstring(L, arg, "kernel");
-  options->core.compute = tl_fieldstring(L, arg, "compute");
-  options->core.transpose_a = tl_fieldboolean(L, arg, "transpose_a", false);
-  options->core.transpose_b = tl_fieldboolean(L, arg, "transpose_b", false);
-  options->alpha = tl_fieldnumber(L, arg, "alpha", 1);
-  options->beta = tl_fieldnumber(L, arg, "beta", 0);
+  lua_pushnil(L);
+  while (lua_next(L, arg) != 0) {
+    read_field(L, tl_checkfield(L, arg, -2, fields), options);
+    lua_pop(L, 1);
+  }
 }
 
 /* Pushes a new buffer for the product, once all else has been checked. */

@@ -35,7 +35,7 @@ struct tl_device {
   uint64_t stream_count;     /* streams made so far, for their numbers */
   tl_stream *default_stream; /* made at its first use */
   uint64_t fault_stream;     /* an injected fault of a launch: where, */
-  uint64_t fault_position;   /* and after how many launches; 0: none */
+  atomic_uint_least64_t fault_position; /* after how many launches; 0: none */
 };
 
 /* TL_OK while the device can be used; else why not: closed, lost, forked. */

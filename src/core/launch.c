@@ -2,8 +2,6 @@
  * that a failure leaves nothing queued. */
 #include "core/launch.h"
 
-#include <string.h>
-
 #include "core/call.h"
 
 enum { LAUNCH_MEMORIES = 3 };
@@ -56,15 +54,6 @@ static tl_status launch_mark_ready(tl_launch *launch, tl_error *error) {
   return tl_call_stream_wait(stream, TL_EVERYTHING, -1, &reached, error);
 }
 
-static void launch_log(tl_launch *launch, uint64_t position) {
-  tl_stream *stream = launch->stream;
-  tl_logged *entry = &stream->log[(position - 1) % TL_LOG_LENGTH];
-  entry->operation = launch->operation;
-  entry->kernel = launch->kernel;
-  memcpy(entry->source, stream->source, sizeof entry->source);
-  entry->line = stream->line;
-}
-
 /* Arms the failure that a test wants of a launch that was accepted. */
 static void launch_expect_fault(tl_launch *launch, uint64_t position) {
   tl_stream *stream = launch->stream;
@@ -74,7 +63,7 @@ static void launch_expect_fault(tl_launch *launch, uint64_t position) {
     return;
   pthread_mutex_lock(&device->lock);
   device->fault_stream = stream->number;
-  device->fault_position = position;
+  atomic_store(&device->fault_position, position);
   pthread_mutex_unlock(&device->lock);
 }
 
@@ -87,8 +76,7 @@ tl_status tl_launch_end(tl_launch *launch, tl_status status, tl_error *error) {
     return status;
   }
   uint64_t position = atomic_load(&stream->launched) + 1;
-  launch_log(launch, position);
-  atomic_store(&stream->launched, position);
+  tl_stream_log(stream, position, launch->operation, launch->kernel);
   for (int i = 0; i < LAUNCH_MEMORIES; i++)
     if (launch_memory(launch, i) != NULL)
       tl_memory_note_use(launch_memory(launch, i), stream, position);

@@ -85,10 +85,6 @@ tl_status tl_stream_create(tl_device *device, tl_stream **out,
 
 /* The device's own stream has one handle that is the device's and holds no
  * reference to it; every other handle holds one. */
-static bool stream_is_default(const tl_stream *stream) {
-  return stream->object.device->default_stream == stream;
-}
-
 static tl_status default_stream_open(tl_device *device, tl_error *error) {
   tl_stream *stream;
   tl_status status = stream_begin(device, &stream, error);
@@ -97,6 +93,7 @@ static tl_status default_stream_open(tl_device *device, tl_error *error) {
   atomic_init(&stream->object.handles, 1);
   stream->object.device = device;
   stream->object.finish = stream_finish;
+  stream->own = true;
   pthread_mutex_lock(&device->lock);
   bool first = device->default_stream == NULL;
   stream_link(device, stream);
@@ -108,30 +105,31 @@ static tl_status default_stream_open(tl_device *device, tl_error *error) {
   return TL_OK;
 }
 
+static tl_stream *default_stream_get(tl_device *device) {
+  pthread_mutex_lock(&device->lock);
+  tl_stream *stream = device->default_stream;
+  pthread_mutex_unlock(&device->lock);
+  return stream;
+}
+
 tl_status tl_stream_choose(tl_device *device, tl_stream *given,
                            tl_stream **stream, tl_error *error) {
   if (given != NULL && given->object.device != device)
     return tl_fail(error, TL_INVALID_ARGUMENT,
                    "the stream belongs to %s, the work to %s",
                    given->object.device->id, device->id);
-  if (given == NULL) {
-    pthread_mutex_lock(&device->lock);
-    given = device->default_stream;
-    pthread_mutex_unlock(&device->lock);
-  }
-  if (given == NULL) {
-    tl_status status = default_stream_open(device, error);
-    if (status != TL_OK)
-      return status;
-    given = device->default_stream;
-  }
-  *stream = given;
-  return TL_OK;
+  *stream = given != NULL ? given : default_stream_get(device);
+  if (*stream != NULL)
+    return TL_OK;
+  tl_status status = default_stream_open(device, error);
+  if (status == TL_OK)
+    *stream = default_stream_get(device);
+  return status;
 }
 
 void tl_stream_retain(tl_stream *stream) {
   tl_object_retain(&stream->object);
-  if (stream_is_default(stream))
+  if (stream->own)
     tl_device_retain(stream->object.device);
 }
 
@@ -139,7 +137,7 @@ void tl_stream_release(tl_stream *stream) {
   if (stream == NULL)
     return;
   tl_device *device = stream->object.device;
-  if (stream_is_default(stream)) {
+  if (stream->own) {
     atomic_fetch_sub(&stream->object.handles, 1);
     tl_device_release(device);
     return;
@@ -255,7 +253,30 @@ void tl_stream_locate(tl_stream *stream, const char *source, int32_t line) {
   stream->line = line;
 }
 
-void tl_stream_describe_log(const tl_stream *stream, char *text, size_t room) {
+static void log_lock(tl_stream *stream) {
+  while (atomic_flag_test_and_set_explicit(&stream->log_busy,
+                                           memory_order_acquire))
+    continue;
+}
+
+static void log_unlock(tl_stream *stream) {
+  atomic_flag_clear_explicit(&stream->log_busy, memory_order_release);
+}
+
+void tl_stream_log(tl_stream *stream, uint64_t position, const char *operation,
+                   const char *kernel) {
+  log_lock(stream);
+  tl_logged *entry = &stream->log[(position - 1) % TL_LOG_LENGTH];
+  entry->operation = operation;
+  entry->kernel = kernel;
+  memcpy(entry->source, stream->source, sizeof entry->source);
+  entry->line = stream->line;
+  atomic_store(&stream->launched, position);
+  log_unlock(stream);
+}
+
+void tl_stream_describe_log(tl_stream *stream, char *text, size_t room) {
+  log_lock(stream);
   uint64_t launched = atomic_load(&stream->launched);
   uint64_t first = launched > TL_LOG_LENGTH ? launched - TL_LOG_LENGTH : 0;
   size_t used = (size_t)snprintf(
@@ -270,6 +291,7 @@ void tl_stream_describe_log(const tl_stream *stream, char *text, size_t room) {
       used += (size_t)snprintf(text + used, room - used, " (%s:%d)", l->source,
                                (int)l->line);
   }
+  log_unlock(stream);
 }
 
 /* ---- operations ---------------------------------------------------------- */

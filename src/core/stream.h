@@ -21,7 +21,9 @@ struct tl_stream {
   tl_stream *next;       /* in the device's list, while impl lives */
   int pins;              /* threads waiting on impl; under the device's lock */
   uint64_t number;       /* from 1, never used again */
+  bool own;              /* the device's default stream */
   atomic_uint_least64_t launched; /* launches made so far */
+  atomic_flag log_busy;           /* held while the log is read or written */
   tl_logged log[TL_LOG_LENGTH];   /* the last ones, by launch count */
   char source[TL_SOURCE_LENGTH];
   int32_t line;
@@ -44,7 +46,10 @@ tl_status tl_stream_wait(tl_device *device, tl_stream *stream,
 /* A reference that keeps the struct, not the back end's stream. */
 void tl_stream_remember(tl_stream *stream);
 void tl_stream_forget(tl_stream *stream);
-/* Names the last launches of a stream in the text. */
-void tl_stream_describe_log(const tl_stream *stream, char *text, size_t room);
+/* Adds a launch to the log. */
+void tl_stream_log(tl_stream *stream, uint64_t position, const char *operation,
+                   const char *kernel);
+/* Names the last launches of a stream in the text. Any thread. */
+void tl_stream_describe_log(tl_stream *stream, char *text, size_t room);
 
 #endif

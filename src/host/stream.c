@@ -212,22 +212,24 @@ tl_status host_stream_query(tl_stream_impl *stream, bool *done,
 /* ---- the producer's side ------------------------------------------------- */
 
 /* The queue has room for `depth` holders of slots, and for as many others. */
-static bool room_wait(tl_stream_impl *stream, bool slot, int64_t deadline) {
+static bool room_wait(tl_stream_impl *stream, bool slot, double seconds) {
   uint64_t depth = (uint64_t)stream->device->options.queue_depth;
+  uint64_t taken = stream->slots_taken;
   uint64_t pushed = atomic_load(&stream->pushed);
-  if (slot && stream->slots_taken >= depth &&
-      !count_wait(stream, &stream->slots, stream->slots_taken - depth + 1,
-                  deadline))
-    return false;
-  return pushed < stream->size ||
-         count_wait(stream, &stream->done, pushed - stream->size + 1, deadline);
+  uint64_t slots = slot && taken >= depth ? taken - depth + 1 : 0;
+  uint64_t places = pushed >= stream->size ? pushed - stream->size + 1 : 0;
+  if (atomic_load(&stream->slots) >= slots &&
+      atomic_load(&stream->done) >= places)
+    return true;
+  int64_t deadline = host_deadline(seconds);
+  return count_wait(stream, &stream->slots, slots, deadline) &&
+         count_wait(stream, &stream->done, places, deadline);
 }
 
 tl_status host_stream_reserve(tl_stream_impl *stream, bool slot, double seconds,
                               bool *reached, tl_error *error) {
   (void)error;
-  *reached =
-      !stream->started || room_wait(stream, slot, host_deadline(seconds));
+  *reached = !stream->started || room_wait(stream, slot, seconds);
   return TL_OK;
 }
 
@@ -238,7 +240,7 @@ tl_status host_stream_prepare(tl_stream_impl *stream, bool slot,
     if (status != TL_OK)
       return status;
   }
-  room_wait(stream, slot, INT64_MAX);
+  room_wait(stream, slot, -1);
   return TL_OK;
 }
 
