@@ -28,13 +28,13 @@ end
 --- Launches in a loop. Returns each launch's host time, the loop's clock when the loop ended,
 --- the launches in flight then, and the clock when the work was done.
 local function run(launch, count, wait_each)
-  local costs = {}
+  local costs, before = {}, 0
   dev:synchronize()
   local start = dev:now()
   for i = 1, count do
-    local before = start:elapsed()
     launch()
-    costs[i] = start:elapsed() - before
+    local now = start:elapsed()
+    costs[i], before = now - before, now
     if wait_each then dev:synchronize() end
   end
   local shown, in_flight = start:elapsed()

@@ -133,14 +133,14 @@ static void c_spin(bench *run, const char *unused) {
     check(run, tl_stream_spin(run->stream, 0, &error), &error);
 }
 
-static tl_buffer *buffer_of(bench *run, double value) {
+static tl_buffer *buffer_of(bench *run, float value) {
   static const int64_t shape[] = {N, N};
   tl_buffer *buffer;
   tl_error error;
   check(run,
         tl_buffer_create(run->device, TL_FLOAT32, 2, shape, &buffer, &error),
         &error);
-  check(run, tl_buffer_fill(buffer, value, run->stream, &error), &error);
+  check(run, tl_buffer_fill(buffer, &value, run->stream, &error), &error);
   return buffer;
 }
 

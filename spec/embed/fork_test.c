@@ -293,6 +293,23 @@ static void test_blas(void) {
   with_blas(child_blas, 5);
 }
 
+/* The parent's own product is running at the moment of the fork. */
+static void test_blas_running(void) {
+  tl_device *device;
+  tl_buffer *c;
+  for (int i = 0; i < 10; i++) {
+    if (!blas_begin(&device, &c)) {
+      tap_skip("no CBLAS");
+      return;
+    }
+    if (!expect(in_child(child_blas) == 0))
+      i = 10;
+    expect(last_element(c) == LARGE);
+    tl_buffer_release(c);
+    tl_device_release(device);
+  }
+}
+
 static void test_blas_exit(void) {
   with_blas(child_blas_exit, 20);
 }
@@ -321,6 +338,8 @@ int main(void) {
   test("the child multiplies on a device of its own", test_own_device);
   test("the child multiplies with the BLAS that the parent has used",
        test_blas);
+  test("a fork in the middle of a BLAS product harms neither side",
+       test_blas_running);
   test("the child may exit with a BLAS product of its own running",
        test_blas_exit);
   return tap_end();
