@@ -27,7 +27,7 @@ test:
 bench:
 	@sh .ci/install build bench
 	@sh .ci/build -DTIDELOCK_BENCH=ON
-	@sh examples/bench/run.sh
+	@cmake --build $(BUILD) --target bench
 
 run:
 	@test -n "$(SCRIPT)" || { echo "make run SCRIPT=experiment.lua"; exit 2; }

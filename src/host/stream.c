@@ -15,9 +15,15 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-/* How often an idle worker looks for work before it sleeps: a few
- * microseconds, about what it costs to wake it. */
-enum { IDLE_LOOKS = 200 };
+/* How long an idle worker looks for work before it sleeps, in nanoseconds: a
+ * few times what it costs to wake it, which the producer would pay. */
+enum { IDLE_TIME = 20000, LOOKS = 64 };
+
+static void processor_pause(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
 
 /* ---- life ---------------------------------------------------------------- */
 
@@ -93,9 +99,15 @@ static void operation_run(tl_stream_impl *stream, host_operation *operation) {
 
 /* Waits for an operation; false: the stream is closing and the queue empty. */
 static bool worker_wait(tl_stream_impl *stream, uint64_t done) {
-  for (int i = 0; i < IDLE_LOOKS; i++)
-    if (atomic_load(&stream->pushed) != done)
-      return true;
+  int64_t end = host_now() + IDLE_TIME;
+  do {
+    for (int i = 0; i < LOOKS; i++) {
+      if (atomic_load(&stream->pushed) != done)
+        return true;
+      processor_pause();
+    }
+    sched_yield(); /* the producer may be on this very core */
+  } while (host_now() < end);
   pthread_mutex_lock(&stream->lock);
   atomic_store(&stream->sleeping, true);
   while (atomic_load(&stream->pushed) == done && !stream->closing)
@@ -262,6 +274,8 @@ void host_stream_push(tl_stream_impl *stream, const host_operation *operation) {
 /* ---- spin ---------------------------------------------------------------- */
 
 static void spin_run(const host_operation *operation) {
+  if (operation->with.seconds == 0)
+    return;
   int64_t until = host_now() + (int64_t)(operation->with.seconds * 1e9);
   struct timespec end = {.tv_sec = (time_t)(until / 1000000000),
                          .tv_nsec = (long)(until % 1000000000)};
