@@ -1,10 +1,11 @@
 /* The system's CBLAS, opened at the first use and never closed.
  *
- * A BLAS with threads of its own takes its buffers apart when the process
- * exits, while a worker may still be computing in them. So exit is made to
- * wait until no worker is inside the library, and no worker enters again; long
- * products go in panels, so that the wait is short. Exit belongs to the whole
- * process, and so does this lock: it is the library's one mutable global. */
+ * A BLAS with threads of its own takes them and its buffers apart when the
+ * process exits or forks, while a worker may still be computing with them. So
+ * exit and fork are made to wait until no worker is inside the library, and no
+ * worker enters again before the fork is done; long products go in panels, so
+ * that the wait is short. Both belong to the whole process, and so does this
+ * lock: it is the library's one mutable global. */
 #define _GNU_SOURCE
 #include "host/host.h"
 
@@ -12,23 +13,32 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static struct {
   pthread_once_t once;
-  pthread_rwlock_t inside; /* read: in the BLAS; write, for ever: exiting */
-  pid_t process;           /* a forked child has no workers to wait for */
-} blas_exit = {PTHREAD_ONCE_INIT,
-               PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP, 0};
+  pthread_rwlock_t inside; /* read: in the BLAS; write: exiting or forking */
+} blas_use = {PTHREAD_ONCE_INIT,
+              PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP};
 
-static void blas_exit_wait(void) {
-  if (getpid() == blas_exit.process)
-    pthread_rwlock_wrlock(&blas_exit.inside);
+static void blas_leave(void) {
+  pthread_rwlock_wrlock(&blas_use.inside);
 }
 
-static void blas_exit_register(void) {
-  blas_exit.process = getpid();
-  atexit(blas_exit_wait);
+static void blas_return(void) {
+  pthread_rwlock_unlock(&blas_use.inside);
+}
+
+/* Workers of the parent that wait to enter do not exist in the child. */
+static void blas_return_in_child(void) {
+  static const pthread_rwlock_t fresh =
+      PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+  blas_use.inside = fresh;
+}
+
+/* Runs after the BLAS has registered its own handlers: so before them. */
+static void blas_use_register(void) {
+  atexit(blas_leave);
+  pthread_atfork(blas_leave, blas_return, blas_return_in_child);
 }
 
 /* ---- opening ------------------------------------------------------------- */
@@ -93,7 +103,7 @@ tl_status host_blas_open(tl_device_impl *device, tl_error *error) {
   if (!atomic_load(&device->blas.open)) {
     status = blas_find(&device->blas, error);
     if (status == TL_OK) {
-      pthread_once(&blas_exit.once, blas_exit_register);
+      pthread_once(&blas_use.once, blas_use_register);
       atomic_store(&device->blas.open, true);
     }
   }
@@ -169,8 +179,8 @@ void host_matmul_blas(const host_operation *operation) {
       for (int64_t first = 0; first < p->k; first += depth) {
         panel at = {batch, row, smaller(rows, p->m - row), first,
                     smaller(depth, p->k - first)};
-        pthread_rwlock_rdlock(&blas_exit.inside);
+        pthread_rwlock_rdlock(&blas_use.inside);
         panel_run(operation, at);
-        pthread_rwlock_unlock(&blas_exit.inside);
+        pthread_rwlock_unlock(&blas_use.inside);
       }
 }
