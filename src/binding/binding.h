@@ -146,6 +146,10 @@ void tl_setobject(lua_State *L, tl_handle *handle, void *object,
 tl_buffer *tl_pushbuffer(lua_State *L, tl_device *device, int32_t dtype,
                          int32_t dimensions, const int64_t *shape,
                          tl_buffer *keep_a, tl_buffer *keep_b);
+/* The open buffer that is argument 1, and its layout (buffer.c). */
+tl_buffer *tl_checkbuffer(lua_State *L, tl_layout *layout);
+/* Bytes of its elements, packed. */
+size_t tl_layoutbytes(const tl_layout *layout);
 /* The stream, or the device's default one for NULL, once it takes one more
  * launch or timed record (slot), or else one more gate or wait; notes the
  * caller's line on it. No new reference. NULL: it had to wait for room, and a
@@ -165,6 +169,8 @@ void tl_pushtable(lua_State *L, const tl_layout *layout,
 
 /* The functions of each class, by file. */
 extern const luaL_Reg tl_device_methods[], tl_device_meta[];
+extern const luaL_Reg tl_create_methods[];   /* of devices */
+extern const luaL_Reg tl_transfer_methods[]; /* of buffers */
 extern const luaL_Reg tl_buffer_methods[], tl_buffer_meta[];
 extern const luaL_Reg tl_stream_methods[], tl_stream_meta[];
 extern const luaL_Reg tl_event_methods[], tl_event_meta[];

@@ -161,11 +161,14 @@ static void add_functions(lua_State *L, int first, const luaL_Reg *functions) {
 }
 
 static void fill_class(lua_State *L, int first, tl_class class,
-                       const luaL_Reg *meta, const luaL_Reg *methods) {
+                       const luaL_Reg *meta, const luaL_Reg *methods,
+                       const luaL_Reg *more) {
   lua_pushvalue(L, first + (int)class - 1);
   add_functions(L, first, meta);
   lua_newtable(L);
   add_functions(L, first, methods);
+  if (more != NULL)
+    add_functions(L, first, more);
   lua_setfield(L, -2, "__index");
   lua_pushfstring(L, "tidelock.%s", class_names[class]);
   lua_pushvalue(L, -1);
@@ -188,13 +191,15 @@ int luaopen_tidelock_core(lua_State *L) {
   for (int class = TL_DEVICE; class < TL_STATE; class ++)
     lua_newtable(L);
   state_new(L);
-  fill_class(L, 1, TL_DEVICE, tl_device_meta, tl_device_methods);
-  fill_class(L, 1, TL_BUFFER, tl_buffer_meta, tl_buffer_methods);
-  fill_class(L, 1, TL_STREAM, tl_stream_meta, tl_stream_methods);
-  fill_class(L, 1, TL_EVENT, tl_event_meta, tl_event_methods);
-  fill_class(L, 1, TL_GATE, tl_gate_meta, tl_gate_methods);
-  fill_class(L, 1, TL_STAMP, tl_stamp_meta, tl_stamp_methods);
-  fill_class(L, 1, TL_FAULTS, tl_faults_meta, tl_faults_methods);
+  fill_class(L, 1, TL_DEVICE, tl_device_meta, tl_device_methods,
+             tl_create_methods);
+  fill_class(L, 1, TL_BUFFER, tl_buffer_meta, tl_buffer_methods,
+             tl_transfer_methods);
+  fill_class(L, 1, TL_STREAM, tl_stream_meta, tl_stream_methods, NULL);
+  fill_class(L, 1, TL_EVENT, tl_event_meta, tl_event_methods, NULL);
+  fill_class(L, 1, TL_GATE, tl_gate_meta, tl_gate_methods, NULL);
+  fill_class(L, 1, TL_STAMP, tl_stamp_meta, tl_stamp_methods, NULL);
+  fill_class(L, 1, TL_FAULTS, tl_faults_meta, tl_faults_methods, NULL);
   lua_newtable(L);
   add_functions(L, 1, tl_device_functions);
   add_functions(L, 1, tl_matmul_functions);

@@ -1,4 +1,4 @@
-/* Devices: opening, questions, and what is made on them. */
+/* Devices: opening, questions, waiting, closing. */
 #include "binding/binding.h"
 
 #include <string.h>
@@ -302,153 +302,6 @@ static int device_matmul_kernels(lua_State *L) {
   return 1;
 }
 
-/* ---- things made on a device --------------------------------------------- */
-
-static int device_stream(lua_State *L) {
-  tl_device *device = check_device(L);
-  tl_handle *handle = tl_newhandle(L, TL_STREAM);
-  tl_stream *stream;
-  tl_error error;
-  tl_check(L, tl_stream_create(device, &stream, &error), &error);
-  tl_setobject(L, handle, stream, device);
-  return 1;
-}
-
-static int device_default_stream(lua_State *L) {
-  tl_device *device = check_device(L);
-  tl_handle *handle = tl_newhandle(L, TL_STREAM);
-  tl_stream *stream;
-  tl_error error;
-  tl_check(L, tl_device_default_stream(device, &stream, &error), &error);
-  tl_setobject(L, handle, stream, device);
-  return 1;
-}
-
-static int device_event(lua_State *L) {
-  static const char *const fields[] = {"timing", NULL};
-  tl_device *device = check_device(L);
-  bool timing = true;
-  if (!lua_isnoneornil(L, 2)) {
-    tl_checkfields(L, 2, fields);
-    timing = tl_fieldboolean(L, 2, "timing", true);
-  }
-  tl_handle *handle = tl_newhandle(L, TL_EVENT);
-  tl_event *event;
-  tl_error error;
-  tl_check(L, tl_event_create(device, timing, &event, &error), &error);
-  tl_setobject(L, handle, event, device);
-  return 1;
-}
-
-/* What zeros and full may be told: a dtype and a stream, or a table of both. */
-typedef struct fill_options {
-  int32_t dtype;
-  tl_stream *stream;
-} fill_options;
-
-static fill_options check_fill_options(lua_State *L, int arg) {
-  static const char *const fields[] = {"dtype", "stream", NULL};
-  fill_options options = {.dtype = TL_FLOAT32};
-  if (lua_istable(L, arg)) {
-    tl_checkfields(L, arg, fields);
-    if (tl_getfield(L, arg, "dtype")) {
-      options.dtype = tl_readdtype(L, -1);
-      lua_pop(L, 1);
-    }
-    options.stream = tl_fieldstream(L, arg);
-    return options;
-  }
-  if (tl_testhandle(L, arg, TL_STREAM) == NULL)
-    options.dtype = tl_optdtype(L, arg++);
-  options.stream = tl_optstream(L, arg);
-  return options;
-}
-
-/* `value` is the index of the number. */
-static int push_filled(lua_State *L, int value, int arg) {
-  int64_t shape[TL_MAX_DIMENSIONS];
-  tl_error error;
-  tl_device *device = check_device(L);
-  int32_t dimensions = tl_checkshape(L, 2, shape);
-  fill_options options = check_fill_options(L, arg);
-  tl_buffer *buffer =
-      tl_pushbuffer(L, device, options.dtype, dimensions, shape, NULL, NULL);
-  tl_stream *stream;
-  do { /* a finalizer may have closed the device or the stream */
-    device = check_device(L);
-    options = check_fill_options(L, arg);
-    stream = tl_readystream(L, device, options.stream, true);
-  } while (stream == NULL);
-  unsigned char element[TL_ELEMENT_ROOM];
-  tl_packnumber(L, value, options.dtype, element);
-  tl_check(L, tl_buffer_fill(buffer, element, stream, &error), &error);
-  return 1;
-}
-
-static int device_zeros(lua_State *L) {
-  lua_settop(L, 4);
-  lua_pushinteger(L, 0);
-  return push_filled(L, 5, 3);
-}
-
-static int device_full(lua_State *L) {
-  lua_settop(L, 5);
-  luaL_checknumber(L, 3);
-  return push_filled(L, 3, 4);
-}
-
-static int device_empty(lua_State *L) {
-  int64_t shape[TL_MAX_DIMENSIONS];
-  tl_device *device = check_device(L);
-  int32_t dimensions = tl_checkshape(L, 2, shape);
-  tl_pushbuffer(L, device, tl_optdtype(L, 3), dimensions, shape, NULL, NULL);
-  return 1;
-}
-
-/* The packed elements of a table, in a userdata that is pushed; or those of a
- * string of whole elements. Fills the shape in. */
-static const void *read_data(lua_State *L, int arg, int32_t dtype,
-                             tl_layout *layout, size_t *nbytes) {
-  size_t element = (size_t)tl_dtype_size(dtype);
-  *layout = (tl_layout){.dtype = dtype, .dimensions = 1, .shape = {0, 1, 1}};
-  if (lua_type(L, arg) == LUA_TSTRING) {
-    const char *string = lua_tolstring(L, arg, nbytes);
-    if (*nbytes % element != 0)
-      luaL_argerror(L, arg,
-                    lua_pushfstring(L, "length %I is not a multiple of %d",
-                                    (LUAI_UACINT)*nbytes, (int)element));
-    layout->shape[0] = (int64_t)(*nbytes / element);
-    lua_pushnil(L);
-    return string;
-  }
-  if (!lua_istable(L, arg))
-    luaL_typeerror(L, arg, "table or string");
-  layout->dimensions = tl_tableshape(L, arg, layout->shape);
-  if (__builtin_mul_overflow(layout->shape[0], layout->shape[1],
-                             &layout->size) ||
-      __builtin_mul_overflow(layout->size, layout->shape[2], &layout->size) ||
-      layout->size > INT64_MAX / (int64_t)element)
-    luaL_argerror(L, arg, "size overflows");
-  *nbytes = (size_t)layout->size * element;
-  unsigned char *elements = lua_newuserdatauv(L, *nbytes, 0);
-  tl_readtable(L, arg, layout, elements);
-  return elements;
-}
-
-/* array(table | string [, dtype]): the contents are there at once. */
-static int device_array(lua_State *L) {
-  tl_layout layout;
-  size_t nbytes;
-  tl_error error;
-  check_device(L);
-  const void *data = read_data(L, 2, tl_optdtype(L, 3), &layout, &nbytes);
-  tl_device *device = check_device(L); /* __index may have run */
-  tl_buffer *buffer = tl_pushbuffer(L, device, layout.dtype, layout.dimensions,
-                                    layout.shape, NULL, NULL);
-  tl_check(L, tl_buffer_upload(buffer, data, nbytes, &error), &error);
-  return 1;
-}
-
 /* ---- life ---------------------------------------------------------------- */
 
 static int device_gc(lua_State *L) {
@@ -493,13 +346,6 @@ const luaL_Reg tl_device_methods[] = {
     {"now", tl_stamp_now},
     {"synchronize", device_synchronize},
     {"matmul_kernels", device_matmul_kernels},
-    {"default_stream", device_default_stream},
-    {"stream", device_stream},
-    {"event", device_event},
-    {"empty", device_empty},
-    {"zeros", device_zeros},
-    {"full", device_full},
-    {"array", device_array},
     {"close", device_close},
     {NULL, NULL},
 };

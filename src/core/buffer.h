@@ -11,6 +11,7 @@ struct tl_buffer {
   tl_layout layout;
 };
 
+size_t tl_layout_nbytes(const tl_layout *layout);
 /* The bytes that a buffer covers, with neighbouring rows run together. */
 tl_block tl_buffer_block(const tl_buffer *buffer);
 /* Whether the two share an element; by range where their rows differ. */

@@ -1,4 +1,4 @@
-/* Devices: opening by id, state, the retire list, waiting for everything. */
+/* Devices: opening, state, the retire list, waiting for everything. */
 #define _GNU_SOURCE
 #include "core/device.h"
 
@@ -6,116 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "core/backends.h"
 #include "core/call.h"
-
-/* ---- ids ----------------------------------------------------------------- */
-
-static void backends_describe(char *text, size_t room) {
-  text[0] = '\0';
-  for (int32_t i = 0; i < tl_backend_count; i++) {
-    size_t used = strlen(text);
-    snprintf(text + used, room - used, "%s%s", i > 0 ? ", " : "",
-             tl_backends[i]->name);
-  }
-}
-
-/* Finds the back end and the ordinal that an id names: "host", "host:0". */
-static tl_status id_resolve(const char *id, const tl_backend **backend,
-                            int32_t *ordinal, tl_error *error) {
-  if (id == NULL)
-    return tl_fail(error, TL_INVALID_ARGUMENT, "a device id is missing");
-  size_t length = strcspn(id, ":");
-  const tl_backend *found = NULL;
-  for (int32_t i = 0; i < tl_backend_count && found == NULL; i++)
-    if (strlen(tl_backends[i]->name) == length &&
-        strncmp(tl_backends[i]->name, id, length) == 0)
-      found = tl_backends[i];
-  if (found == NULL) {
-    char names[128];
-    backends_describe(names, sizeof names);
-    return tl_fail(error, TL_UNSUPPORTED,
-                   "device '%.64s': this build has no back end of that name "
-                   "(it has: %s)",
-                   id, names);
-  }
-  int32_t number = 0;
-  if (id[length] == ':') {
-    const char *digits = id + length + 1;
-    size_t count = strspn(digits, "0123456789");
-    if (count == 0 || count > 6 || digits[count] != '\0')
-      return tl_fail(error, TL_INVALID_ARGUMENT,
-                     "device '%.64s': an ordinal from 0 is wanted after the "
-                     "colon",
-                     id);
-    number = (int32_t)strtol(digits, NULL, 10);
-  }
-  int32_t openable, listed;
-  tl_status status = found->enumerate(&openable, &listed, error);
-  if (status != TL_OK)
-    return status;
-  if (number >= openable)
-    return tl_fail(error, TL_UNSUPPORTED,
-                   "device '%.64s' does not exist (devices %s:0 to %s:%d)", id,
-                   found->name, found->name, (int)openable - 1);
-  *backend = found;
-  *ordinal = number;
-  return TL_OK;
-}
-
-/* "host" for the only listed device of its kind, "cuda:1" elsewhere. */
-static void id_write(const tl_backend *backend, int32_t ordinal, char *id,
-                     size_t room) {
-  int32_t openable = 0, listed = 0;
-  tl_error ignored;
-  backend->enumerate(&openable, &listed, &ignored);
-  if (ordinal == 0 && listed == 1 && openable > 1)
-    snprintf(id, room, "%s", backend->name);
-  else
-    snprintf(id, room, "%s:%d", backend->name, (int)ordinal);
-}
-
-tl_status tl_device_list(tl_device_info *list, int32_t room, int32_t *count,
-                         tl_error *error) {
-  *count = 0;
-  for (int32_t i = 0; i < tl_backend_count; i++) {
-    const tl_backend *backend = tl_backends[i];
-    int32_t openable = 0, listed = 0;
-    if (backend->enumerate(&openable, &listed, error) != TL_OK)
-      continue; /* tl_device_available says why */
-    for (int32_t ordinal = 0; ordinal < listed; ordinal++, (*count)++) {
-      if (*count >= room)
-        continue;
-      tl_device_info *info = &list[*count];
-      id_write(backend, ordinal, info->id, sizeof info->id);
-      snprintf(info->backend, sizeof info->backend, "%s", backend->name);
-      tl_status status =
-          backend->describe(ordinal, info->name, sizeof info->name, error);
-      if (status != TL_OK)
-        return status;
-    }
-  }
-  return TL_OK;
-}
-
-bool tl_device_available(const char *id, tl_error *reason) {
-  const tl_backend *backend;
-  int32_t ordinal;
-  return id_resolve(id, &backend, &ordinal, reason) == TL_OK;
-}
-
-tl_status tl_device_canonical(const char *id, char *canonical, size_t room,
-                              tl_error *error) {
-  const tl_backend *backend;
-  int32_t ordinal;
-  canonical[0] = '\0';
-  tl_status status = id_resolve(id, &backend, &ordinal, error);
-  if (status == TL_OK)
-    id_write(backend, ordinal, canonical, room);
-  return status;
-}
 
 /* ---- open and close ------------------------------------------------------ */
 
@@ -163,7 +57,7 @@ tl_status tl_device_open(const char *id, const tl_device_options *given,
   const tl_backend *backend;
   int32_t ordinal;
   tl_device_options options;
-  tl_status status = id_resolve(id, &backend, &ordinal, error);
+  tl_status status = tl_id_resolve(id, &backend, &ordinal, error);
   if (status == TL_OK)
     status = options_read(given, &options, error);
   if (status != TL_OK)
@@ -176,7 +70,7 @@ tl_status tl_device_open(const char *id, const tl_device_options *given,
   atomic_init(&device->auto_kernel, -1);
   device->backend = backend;
   device->options = options;
-  id_write(backend, ordinal, device->id, sizeof device->id);
+  tl_id_write(backend, ordinal, device->id, sizeof device->id);
   status = fork_page_open(device, error);
   if (status != TL_OK)
     goto fail;
@@ -404,13 +298,8 @@ tl_status tl_device_trim(tl_device *device, tl_error *error) {
   return tl_call_trim(device, error);
 }
 
-/* ---- time ---------------------------------------------------------------- */
-
-static int64_t clock_read(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
+/* ---- waiting ----------------------------------------------------------------
+ */
 
 /* The first stream with a number above this one, remembered; NULL: none. */
 static tl_stream *stream_above(tl_device *device, uint64_t number) {
@@ -431,11 +320,11 @@ tl_status tl_device_synchronize(tl_device *device, double seconds,
   tl_status status = tl_device_check(device, error);
   if (status != TL_OK)
     return status;
-  int64_t began = clock_read();
+  int64_t began = tl_clock_read();
   bool all = true;
   tl_stream *stream = stream_above(device, 0);
   while (stream != NULL) {
-    double left = seconds - (double)(clock_read() - began) * 1e-9;
+    double left = seconds - (double)(tl_clock_read() - began) * 1e-9;
     bool one = false;
     if (status == TL_OK && all) {
       status =
@@ -452,37 +341,6 @@ tl_status tl_device_synchronize(tl_device *device, double seconds,
   tl_device_drain(device);
   *reached = status == TL_OK && all;
   return status;
-}
-
-static void mark_write(tl_mark *marks, int32_t room, int32_t *count,
-                       const tl_mark *mark) {
-  if (*count < room)
-    marks[*count] = *mark;
-  (*count)++;
-}
-
-tl_status tl_device_stamp(tl_device *device, int64_t *nanoseconds,
-                          tl_mark *marks, int32_t room, int32_t *count,
-                          tl_error *error) {
-  *nanoseconds = 0;
-  *count = 0;
-  tl_status status = tl_device_check(device, error);
-  if (status != TL_OK)
-    return status;
-  *nanoseconds = clock_read();
-  pthread_mutex_lock(&device->lock);
-  uint64_t gone = device->gone_launches;
-  mark_write(marks, room, count, &(tl_mark){0, gone, gone, gone});
-  for (tl_stream *s = device->streams; s != NULL; s = s->next) {
-    tl_mark mark = {.stream = s->number, .launched = atomic_load(&s->launched)};
-    device->backend->stream_completed(s->impl, &mark.completed_least,
-                                      &mark.completed_most);
-    if (mark.launched < mark.completed_most) /* launched in between */
-      mark.launched = mark.completed_most;
-    mark_write(marks, room, count, &mark);
-  }
-  pthread_mutex_unlock(&device->lock);
-  return TL_OK;
 }
 
 /* ---- default stream ------------------------------------------------------ */

@@ -44,6 +44,8 @@ tl_status tl_device_check(tl_device *device, tl_error *error);
  * error names the launches that may be to blame. */
 tl_status tl_device_settle(tl_device *device, tl_status status,
                            tl_error *error);
+/* Nanoseconds of CLOCK_MONOTONIC. */
+int64_t tl_clock_read(void);
 /* Finishes what has been retired, as far as its work is done. */
 void tl_device_drain(tl_device *device);
 /* Keeps a failure that no caller can be told of. The lock is held. */

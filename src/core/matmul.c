@@ -145,7 +145,7 @@ static tl_status kernel_choose(tl_device *device, tl_dtype dtype,
     return TL_OK;
   }
   return tl_fail(error, TL_UNSUPPORTED, "matmul: %s has no kernel for %s",
-                 device->id, tl_dtype_name(dtype));
+                 device->id, tl_dtype_name((int32_t)dtype));
 }
 
 static tl_status kernel_find(tl_device *device, const char *name,
@@ -178,7 +178,7 @@ static tl_status kernel_select(tl_device *device, const char *name,
   if ((device->backend->kernels[*kernel].dtypes >> dtype & 1u) == 0)
     return tl_fail(error, TL_UNSUPPORTED,
                    "matmul: kernel '%s' of %s does not take %s", name,
-                   device->id, tl_dtype_name(dtype));
+                   device->id, tl_dtype_name((int32_t)dtype));
   return tl_call_prepare(device, *kernel, error);
 }
 

@@ -1,0 +1,180 @@
+/* Data in and out of buffers, and fill and copy on the device. */
+#include "binding/binding.h"
+
+/* ---- data in and out ----------------------------------------------------- */
+
+static int transfer_upload(lua_State *L) {
+  tl_layout layout;
+  tl_error error;
+  tl_checkbuffer(L, &layout);
+  size_t nbytes = tl_layoutbytes(&layout);
+  const void *data;
+  if (lua_type(L, 2) == LUA_TSTRING) {
+    size_t length;
+    data = lua_tolstring(L, 2, &length);
+    if (length % (size_t)tl_dtype_size(layout.dtype) != 0)
+      return luaL_argerror(L, 2,
+                           lua_pushfstring(L,
+                                           "length %I is not a multiple of %d",
+                                           (LUAI_UACINT)length,
+                                           (int)tl_dtype_size(layout.dtype)));
+    if (length != nbytes)
+      return luaL_argerror(L, 2,
+                           lua_pushfstring(L, "%I bytes wanted, got %I",
+                                           (LUAI_UACINT)nbytes,
+                                           (LUAI_UACINT)length));
+  } else if (lua_istable(L, 2)) {
+    unsigned char *elements = lua_newuserdatauv(L, nbytes, 0);
+    tl_readtable(L, 2, &layout, elements);
+    data = elements;
+  } else {
+    return luaL_typeerror(L, 2, "table or string");
+  }
+  tl_waitfor(L, 1, TL_BUFFER, -1);
+  tl_check(L,
+           tl_buffer_upload(tl_checkbuffer(L, &layout), data, nbytes, &error),
+           &error);
+  return 0;
+}
+
+static int transfer_tobytes(lua_State *L) {
+  tl_layout layout;
+  tl_error error;
+  luaL_Buffer bytes;
+  tl_checkbuffer(L, &layout);
+  tl_waitfor(L, 1, TL_BUFFER, -1);
+  size_t nbytes = tl_layoutbytes(&layout);
+  char *room = luaL_buffinitsize(L, &bytes, nbytes);
+  tl_check(L,
+           tl_buffer_download(tl_checkbuffer(L, &layout), room, nbytes, &error),
+           &error);
+  luaL_pushresultsize(&bytes, nbytes);
+  return 1;
+}
+
+static int transfer_totable(lua_State *L) {
+  tl_layout layout;
+  tl_error error;
+  tl_checkbuffer(L, &layout);
+  tl_waitfor(L, 1, TL_BUFFER, -1);
+  size_t nbytes = tl_layoutbytes(&layout);
+  unsigned char *elements = lua_newuserdatauv(L, nbytes, 0);
+  tl_check(
+      L,
+      tl_buffer_download(tl_checkbuffer(L, &layout), elements, nbytes, &error),
+      &error);
+  tl_pushtable(L, &layout, elements);
+  return 1;
+}
+
+/* Reads one index for each dimension, from 1, beginning at argument 2. */
+static void check_index(lua_State *L, const tl_layout *layout, int64_t *index) {
+  for (int32_t i = 0; i < layout->dimensions; i++) {
+    lua_Integer given = luaL_checkinteger(L, 2 + i);
+    if (given < 1 || given > layout->shape[i])
+      luaL_argerror(L, 2 + i,
+                    lua_pushfstring(L, "index must be 1 to %I, got %I",
+                                    (LUAI_UACINT)layout->shape[i],
+                                    (LUAI_UACINT)given));
+    index[i] = given - 1;
+  }
+}
+
+static int transfer_get(lua_State *L) {
+  tl_layout layout;
+  int64_t index[TL_MAX_DIMENSIONS];
+  unsigned char element[TL_ELEMENT_ROOM];
+  tl_error error;
+  tl_checkbuffer(L, &layout);
+  check_index(L, &layout, index);
+  tl_waitfor(L, 1, TL_BUFFER, -1);
+  tl_check(L, tl_buffer_get(tl_checkbuffer(L, &layout), index, element, &error),
+           &error);
+  lua_pushnumber(L, tl_dtype_unpack(layout.dtype, element));
+  return 1;
+}
+
+static int transfer_set(lua_State *L) {
+  tl_layout layout;
+  int64_t index[TL_MAX_DIMENSIONS];
+  unsigned char element[TL_ELEMENT_ROOM];
+  tl_error error;
+  tl_checkbuffer(L, &layout);
+  check_index(L, &layout, index);
+  luaL_checknumber(L, 2 + layout.dimensions);
+  tl_packnumber(L, 2 + layout.dimensions, layout.dtype, element);
+  tl_waitfor(L, 1, TL_BUFFER, -1);
+  tl_check(L, tl_buffer_set(tl_checkbuffer(L, &layout), index, element, &error),
+           &error);
+  return 0;
+}
+
+/* ---- on the device ------------------------------------------------------- */
+
+/* fill(value [, stream]) --> the buffer */
+static int transfer_fill(lua_State *L) {
+  tl_layout layout;
+  tl_error error;
+  tl_buffer *buffer;
+  tl_stream *stream;
+  unsigned char element[TL_ELEMENT_ROOM];
+  luaL_checknumber(L, 2);
+  do {
+    buffer = tl_checkbuffer(L, &layout);
+    tl_packnumber(L, 2, layout.dtype, element);
+    stream =
+        tl_readystream(L, tl_buffer_device(buffer), tl_optstream(L, 3), true);
+  } while (stream == NULL);
+  tl_check(L, tl_buffer_fill(buffer, element, stream, &error), &error);
+  lua_settop(L, 1);
+  return 1;
+}
+
+/* copy_from(source [, stream]) --> the buffer */
+static int transfer_copy_from(lua_State *L) {
+  tl_layout layout;
+  tl_error error;
+  tl_buffer *buffer, *source;
+  tl_stream *stream;
+  do {
+    buffer = tl_checkbuffer(L, &layout);
+    source = tl_checkobject(L, 2, TL_BUFFER);
+    stream =
+        tl_readystream(L, tl_buffer_device(buffer), tl_optstream(L, 3), true);
+  } while (stream == NULL);
+  tl_check(L, tl_buffer_copy(buffer, source, stream, &error), &error);
+  lua_settop(L, 1);
+  return 1;
+}
+
+/* clone([stream]) --> a new buffer, packed */
+static int transfer_clone(lua_State *L) {
+  tl_layout layout;
+  tl_error error;
+  tl_buffer *source = tl_checkbuffer(L, &layout);
+  tl_stream *stream;
+  tl_optstream(L, 2);
+  lua_settop(L, 2);
+  tl_buffer *copy =
+      tl_pushbuffer(L, tl_buffer_device(source), layout.dtype,
+                    layout.dimensions, layout.shape, source, NULL);
+  do { /* a finalizer may have closed the source or the stream */
+    source = tl_checkbuffer(L, &layout);
+    stream =
+        tl_readystream(L, tl_buffer_device(copy), tl_optstream(L, 2), true);
+  } while (stream == NULL);
+  tl_check(L, tl_buffer_copy(copy, source, stream, &error), &error);
+  return 1;
+}
+
+const luaL_Reg tl_transfer_methods[] = {
+    {"upload", transfer_upload},
+    {"tobytes", transfer_tobytes},
+    {"totable", transfer_totable},
+    {"get", transfer_get},
+    {"set", transfer_set},
+    {"fill", transfer_fill},
+    {"copy_from", transfer_copy_from},
+    {"clone", transfer_clone},
+    {NULL, NULL},
+};

@@ -1,0 +1,43 @@
+/* Time stamps: the host's clock, and where every stream stood. */
+#define _POSIX_C_SOURCE 200809L
+#include <time.h>
+
+#include "core/device.h"
+#include "core/stream.h"
+
+int64_t tl_clock_read(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void mark_write(tl_mark *marks, int32_t room, int32_t *count,
+                       const tl_mark *mark) {
+  if (*count < room)
+    marks[*count] = *mark;
+  (*count)++;
+}
+
+tl_status tl_device_stamp(tl_device *device, int64_t *nanoseconds,
+                          tl_mark *marks, int32_t room, int32_t *count,
+                          tl_error *error) {
+  *nanoseconds = 0;
+  *count = 0;
+  tl_status status = tl_device_check(device, error);
+  if (status != TL_OK)
+    return status;
+  *nanoseconds = tl_clock_read();
+  pthread_mutex_lock(&device->lock);
+  uint64_t gone = device->gone_launches;
+  mark_write(marks, room, count, &(tl_mark){0, gone, gone, gone});
+  for (tl_stream *s = device->streams; s != NULL; s = s->next) {
+    tl_mark mark = {.stream = s->number, .launched = atomic_load(&s->launched)};
+    device->backend->stream_completed(s->impl, &mark.completed_least,
+                                      &mark.completed_most);
+    if (mark.launched < mark.completed_most) /* launched in between */
+      mark.launched = mark.completed_most;
+    mark_write(marks, room, count, &mark);
+  }
+  pthread_mutex_unlock(&device->lock);
+  return TL_OK;
+}
