@@ -1,6 +1,6 @@
 --- Runs the device specs with failures injected: every back-end call and every
 -- allocation fails at its first use, at its last, and at up to `spread` uses in
--- between, over the whole suite. A spec may then pass or raise; what is
+-- between, each in another spec, over the whole suite. A spec may then pass or raise; what is
 -- asserted is that nothing is left alive and that the spec passes afterwards.
 --
 --   lua5.4 spec/faults.lua          TIDELOCK_FAULT_SPREAD=50 for the long run
@@ -46,11 +46,11 @@ local each_device = require "spec.each_device"
 local gpu = require "tidelock"
 each_device.faults = gpu.faults()
 
-local list = io.popen("ls spec/device/*_spec.lua")
-for file in list:lines() do
+local files = io.popen("ls spec/device/*_spec.lua")
+for file in files:lines() do
   dofile(file)
 end
-list:close()
+files:close()
 
 -- ---- running one ------------------------------------------------------------
 
@@ -106,45 +106,37 @@ local function report(ok, title, why)
   end
 end
 
--- uses[site] = { {spec, nth}, ... } would be long: keep ranges instead.
+-- For each site: the specs that use it, in order, and how often.
 local uses, total = {}, {}
 for index, spec in ipairs(specs) do
   each_device.faults:reset()
   run(spec)
   for site, count in pairs(each_device.faults:sites()) do
     uses[site] = uses[site] or {}
-    table.insert(uses[site], { spec = index, first = total[site] or 0, count = count })
+    table.insert(uses[site], { spec = specs[index], count = count })
     total[site] = (total[site] or 0) + count
   end
 end
 
---- The spec and the use within it that are the nth of a site.
-local function locate(site, nth)
-  for _, range in ipairs(uses[site]) do
-    if nth <= range.first + range.count then
-      return specs[range.spec], nth - range.first
-    end
+--- The uses of a site to fail: the first of the first spec, the last of the last one, and one
+--- in the middle of each of up to `spread` others, evenly chosen.
+local function chosen(site)
+  local users = uses[site]
+  local list = { { spec = users[1].spec, use = 1 } }
+  local between = math.min(spread, #users)
+  for i = 1, between do
+    local user = users[1 + (#users - 1) * i // between]
+    list[#list + 1] = { spec = user.spec, use = 1 + user.count // 2 }
   end
-end
-
---- First, last and up to `spread` evenly between.
-local function chosen(count)
-  local numbers, last = {}, nil
-  for i = 0, spread + 1 do
-    local nth = 1 + (count - 1) * i // (spread + 1)
-    if nth ~= last then
-      numbers[#numbers + 1] = nth
-    end
-    last = nth
-  end
-  return numbers
+  local last = users[#users]
+  list[#list + 1] = { spec = last.spec, use = last.count }
+  return list
 end
 
 local codes = { ["execute"] = "device_lost" }
 
 --- Fails one use of a site; returns what went wrong, if anything.
-local function fail_use(site, nth)
-  local spec, use = locate(site, nth)
+local function fail_use(site, spec, use)
   local code = codes[site] or (site:match("^allocate") and "out_of_memory") or "driver"
   each_device.faults:reset()
   each_device.faults:arm(site, use, code)
@@ -167,12 +159,12 @@ end
 table.sort(sites)
 for _, site in ipairs(sites) do
   local wrong
-  local numbers = chosen(total[site])
-  for _, nth in ipairs(numbers) do
+  local list = chosen(site)
+  for _, one in ipairs(list) do
     runs = runs + 1
-    wrong = wrong or fail_use(site, nth)
+    wrong = wrong or fail_use(site, one.spec, one.use)
   end
-  report(not wrong, ("%s: %d of %d uses failed in turn"):format(site, #numbers, total[site]), wrong)
+  report(not wrong, ("%s: %d of %d uses failed in turn"):format(site, #list, total[site]), wrong)
 end
 print(("# %d sites, %d failures injected, %d specs"):format(#sites, runs, #specs))
 print("1.." .. number)

@@ -43,9 +43,10 @@ local function run(flags, code, ...)
   for i, word in ipairs(words) do
     words[i] = quote(word)
   end
-  local pipe = assert(io.popen(("%s LUA_PATH=%s LUA_CPATH=%s %s %s %s 2>&1; echo \"exit $?\""):format(
-    environment or "", quote(package.path), quote(package.cpath), interpreter < 0 and arg[interpreter] or "lua5.4",
-    flags, table.concat(words, " "))))
+  local command = ("%s LUA_PATH=%s LUA_CPATH=%s %s %s %s 2>&1; echo \"exit $?\""):format(
+    environment or "", quote(package.path), quote(package.cpath),
+    interpreter < 0 and arg[interpreter] or "lua5.4", flags, table.concat(words, " "))
+  local pipe = assert(io.popen(command))
   local output = pipe:read("a")
   pipe:close()
   os.remove(name)
