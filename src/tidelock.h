@@ -212,7 +212,7 @@ int64_t tl_device_cleanup_failures(tl_device *device); /* so far */
 tl_status tl_device_synchronize(tl_device *device, double seconds,
                                 bool *reached, tl_error *error);
 /* Reads the monotonic clock, then where every stream stands. *count is the
- * number of streams, however small the room. */
+ * number of marks, one more than there are streams, however small the room. */
 tl_status tl_device_stamp(tl_device *device, int64_t *nanoseconds,
                           tl_mark *marks, int32_t room, int32_t *count,
                           tl_error *error);

@@ -2,6 +2,7 @@
 --   lua exit_test.lua WAY RUN
 -- WAY: "end", "error", "exit", "close"; RUN: a number that shifts the moment of
 -- the end through that of the matrix product.
+-- luacheck: globals kept
 local gpu = require "tidelock.core"
 local way, run = ...
 
@@ -26,7 +27,7 @@ local began = dev:now()
 while began:elapsed() < (tonumber(run) or 0) % 10 * 0.008 do
 end
 
-kept = { x, event, gate, c } -- to the very end
+kept = { x, event, gate, c } -- reachable to the very end
 if way == "error" then
   error("on purpose")
 elseif way == "exit" then

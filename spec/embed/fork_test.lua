@@ -1,6 +1,7 @@
 -- A state whose device was opened before fork: in the child every call raises
 -- and says why, closing and collecting are quiet, and a device of the child's
 -- own works. Run by lua_host, which has fork, wait, getpid and _exit.
+-- luacheck: globals fork wait getpid _exit
 local gpu = require "tidelock.core"
 
 local count, failed = 0, 0

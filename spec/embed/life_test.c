@@ -342,16 +342,17 @@ enum { SITES = 96 };
 
 /* With TL_OK the site is left out. */
 static void fail_each(tl_status (*code)(const char *site)) {
-  const char *sites[SITES];
+  char sites[SITES][64]; /* a reset may forget the names */
   int64_t uses[SITES];
+  const char *site;
   int32_t count = 0;
   tl_faults *faults;
   must(tl_faults_create(&faults, &error), &error);
   tl_device *device = host_open(faults);
   expect_ok(scenario(device, &error), &error);
   while (count < SITES &&
-         (sites[count] = tl_faults_site(faults, count, &uses[count])) != NULL)
-    count++;
+         (site = tl_faults_site(faults, count, &uses[count])) != NULL)
+    snprintf(sites[count++], sizeof sites[0], "%s", site);
   nothing_left(device, "nothing", 0);
   tl_device_release(device);
   expect(count > 20);

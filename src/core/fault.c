@@ -44,7 +44,9 @@ void tl_faults_release(tl_faults *faults) {
 }
 
 /* The site of that name, registered if it is new; NULL: there are too many. */
-static fault_site *site_find(tl_faults *faults, const char *name) {
+static fault_site *site_find(tl_faults *faults, const char *given) {
+  char name[sizeof faults->sites[0].name] = ""; /* it may point into a site */
+  strncpy(name, given, sizeof name - 1);
   for (int32_t i = 0; i < faults->count; i++)
     if (strcmp(faults->sites[i].name, name) == 0)
       return &faults->sites[i];
@@ -52,7 +54,7 @@ static fault_site *site_find(tl_faults *faults, const char *name) {
     return NULL;
   fault_site *site = &faults->sites[faults->count++];
   *site = (fault_site){.uses = 0};
-  strncpy(site->name, name, sizeof site->name - 1);
+  memcpy(site->name, name, sizeof name);
   return site;
 }
 
