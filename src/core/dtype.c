@@ -49,14 +49,22 @@ void tl_dtype_pack(int32_t dtype, double value, void *element) {
   }
 }
 
-void tl_dtype_pack_integer(int32_t dtype, int64_t value, void *element) {
-  if (dtype == TL_FLOAT32) {
-    float rounded = (float)value;
-    memcpy(element, &rounded, sizeof rounded);
-  } else {
-    double rounded = (double)value;
-    memcpy(element, &rounded, sizeof rounded);
+/* The nearest double towards zero, its last digit set when something was cut:
+ * rounding that again to fewer digits gives what one rounding would. */
+static double integer_to_odd(int64_t value) {
+  uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+  if (magnitude >> 53 != 0) {
+    uint64_t cut = magnitude & 0x7ff;
+    magnitude = (magnitude & ~UINT64_C(0x7ff)) | (cut != 0 ? 0x800 : 0);
   }
+  return value < 0 ? -(double)magnitude : (double)magnitude;
+}
+
+void tl_dtype_pack_integer(int32_t dtype, int64_t value, void *element) {
+  if (dtype == TL_FLOAT32)
+    tl_dtype_pack(dtype, integer_to_odd(value), element);
+  else
+    tl_dtype_pack(dtype, (double)value, element);
 }
 
 double tl_dtype_unpack(int32_t dtype, const void *element) {
