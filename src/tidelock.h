@@ -8,7 +8,8 @@
  * Shapes are row-major. Sizes and strides count elements, offsets too; byte
  * counts say so. Times are seconds, or nanoseconds where the name says so; a
  * negative time limit means none. A device may be shared by threads; one
- * stream, event, gate or buffer is used by one thread at a time.
+ * stream, event, gate or buffer (with its views) is used by one thread at a
+ * time, and so is the default stream, which NULL stands for.
  *
  * What stands between the two `ffi` marks can be handed to LuaJIT's ffi.cdef
  * as it is. */
@@ -224,8 +225,9 @@ bool tl_device_matmul_kernel(tl_device *device, int32_t index,
                              tl_kernel_info *info);
 
 /* ---- buffers --------------------------------------------------------------
- * A buffer's first contents carry a ready event: the first use on another
- * stream waits for it. Later ordering between streams is the caller's.
+ * The first thing that writes into a buffer, or into a view of it, carries a
+ * ready event: the first use on another stream waits for it. Later ordering
+ * between streams is the caller's.
  * Reading and writing wait for every use made so far, on every stream. */
 
 /* Contents are undefined. A dimension may be 0. */

@@ -11,41 +11,12 @@ end
 local function warn_once()
   local seen = {}
   return function(code, message, details)
-    local line = code .. " " .. (details.where or "") .. message
-    local place = code .. (details.where or message)
-    if not seen[place] then
-      seen[place] = true
-      io.stderr:write("tidelock: ", line, "\n")
+    local place = details.where ~= "" and details.where or message
+    if not seen[code .. place] then
+      seen[code .. place] = true
+      io.stderr:write("tidelock: ", code, " ", details.where, message, "\n")
     end
   end
-end
-
---- Sets who is told of warnings: `f(code, message, details)`. `error` itself
---- makes every warning an error; nil silences them.
----@param ... function? the new handler; without an argument nothing is changed
----@return function? previous
-function gpu.on_warning(...)
-  if select("#", ...) > 0 and ... == error then
-    return core.on_warning(function(code, message, details)
-      error((details.where or "") .. code .. ": " .. message, 0)
-    end)
-  end
-  return core.on_warning(...)
-end
-
---- The default device: `TIDELOCK_DEVICE` where it is set, else the host.
-local function default_id()
-  local id = os.getenv("TIDELOCK_DEVICE")
-  return id ~= nil and id ~= "" and id or "host"
-end
-
---- Opens a device, or returns the one that is open under this id already.
----@param id string? "host"; nil: the environment variable TIDELOCK_DEVICE, else "host"
----@param options table? memory_limit (bytes), queue_depth (launches),
---- wait ("block" | "spin"), blocking_launches (boolean), faults
----@return tidelock.device
-function gpu.device(id, options)
-  return core.device(id == nil and default_id() or id, options)
 end
 
 --- Waits for a stream, an event or a pending result. In a coroutine it yields

@@ -127,7 +127,7 @@ each_device("buffer", function(open)
     assert.same({ row, row, row }, b:totable())
     refuses("number expected, got nil", b.fill, b, nil)
     refuses("unknown option 'strem'", b.fill, b, 1, { strem = s })
-    refuses("stream expected, got number", b.fill, b, 1, 5)
+    refuses("stream or options table expected, got number", b.fill, b, 1, 5)
   end)
 
   it("fills behind a gate, and reads wait for it", function()

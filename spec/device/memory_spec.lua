@@ -78,7 +78,7 @@ each_device("memory", function(open)
     assert.is_true(dev:synchronize())
     dev:close()
     for _, case in ipairs {
-      { -1, "memory_limit must be at least 0 bytes, got -1" },
+      { -1, "option 'memory_limit': at least 1 byte wanted, got -1" },
       { "much", "option 'memory_limit': integer expected, got string" },
     } do
       local ok, message = pcall(gpu.device, id, { memory_limit = case[1] })

@@ -218,7 +218,7 @@ each_device("stream", function(open, id)
       local s = dev:stream()
       for _, seconds in ipairs { -1, 0 / 0 } do
         assert.error_matches(function() s:synchronize(seconds) end,
-          "a time limit in seconds >= 0 wanted", 1, true)
+          "a time limit >= 0 s wanted, got", 1, true)
       end
       assert.error_matches(function() s:synchronize("soon") end,
         "number expected, got string", 1, true)
@@ -364,7 +364,7 @@ each_device("stream", function(open, id)
         waits = waits + 1
       end
       assert.same({ false, "interrupted!" }, { ok, message })
-      assert.is_true(waits > 4)
+      assert.equal(4, waits) -- the gate, and three before this one
       assert.same({ false, "interrupted!" }, { interrupted(s.gate, s, HELD) })
       assert.is_true(held:open())
       assert.is_true(gate:open())

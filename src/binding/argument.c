@@ -3,6 +3,16 @@
 
 #include <string.h>
 
+void tl_checkcount(lua_State *L, int most) {
+  int count = lua_gettop(L);
+  while (count > most && lua_isnil(L, count))
+    count--;
+  if (count > most)
+    luaL_argerror(
+        L, most + 1,
+        lua_pushfstring(L, "at most %d arguments here, got %d", most, count));
+}
+
 /* ---- shapes and dtypes --------------------------------------------------- */
 
 static int64_t read_size(lua_State *L, int index, const char *name) {
@@ -75,6 +85,10 @@ int32_t tl_readdtype(lua_State *L, int index) {
 int32_t tl_optdtype(lua_State *L, int arg) {
   if (lua_isnoneornil(L, arg))
     return TL_FLOAT32;
+  if (lua_type(L, arg) == LUA_TNUMBER)
+    luaL_argerror(L, arg,
+                  "dtype expected, got number (a shape of several dimensions "
+                  "is a table)");
   luaL_checkstring(L, arg);
   return tl_readdtype(L, arg);
 }
@@ -90,7 +104,10 @@ double tl_optseconds(lua_State *L, int arg) {
   if (lua_isnoneornil(L, arg))
     return -1;
   double seconds = luaL_checknumber(L, arg);
-  luaL_argcheck(L, seconds >= 0, arg, "a time limit in seconds >= 0 wanted");
+  if (!(seconds >= 0))
+    luaL_argerror(
+        L, arg,
+        lua_pushfstring(L, "a time limit >= 0 s wanted, got %f", seconds));
   return seconds;
 }
 
@@ -114,8 +131,11 @@ void tl_checkfields(lua_State *L, int arg, const char *const names[]) {
   }
 }
 
+/* Raw, as tl_checkfields is: no script runs while options are read. */
 bool tl_getfield(lua_State *L, int index, const char *name) {
-  if (lua_getfield(L, index, name) != LUA_TNIL)
+  index = lua_absindex(L, index);
+  lua_pushstring(L, name);
+  if (lua_rawget(L, index) != LUA_TNIL)
     return true;
   lua_pop(L, 1);
   return false;
@@ -209,8 +229,10 @@ tl_stream *tl_optstream(lua_State *L, int arg) {
   static const char *const fields[] = {"stream", NULL};
   if (lua_isnoneornil(L, arg))
     return NULL;
-  if (!lua_istable(L, arg))
+  if (lua_isuserdata(L, arg))
     return tl_checkobject(L, arg, TL_STREAM);
+  if (!lua_istable(L, arg))
+    luaL_typeerror(L, arg, "stream or options table");
   tl_checkfields(L, arg, fields);
   return tl_fieldstream(L, arg);
 }

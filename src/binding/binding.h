@@ -30,26 +30,30 @@ typedef enum tl_class {
   TL_STATE /* the state record: behind the classes, not one of them */
 } tl_class;
 
-typedef struct tl_orphan tl_orphan;
-
 /* A userdata of any class: one counted reference to a core object. What is made
  * on a device has the state's handle on the device as its user value: so while
  * any of it is alive, the same id is the same device. */
-typedef struct tl_handle {
+typedef struct tl_handle tl_handle;
+
+struct tl_handle {
   const char *const *class; /* where its class's name is: the class's mark */
   void *object;             /* NULL: closed */
-  int64_t bytes;     /* buffer: device bytes counted for it; device: clean-up
-                        failures reported so far */
-  tl_orphan *orphan; /* set when born inside a finalizer */
-} tl_handle;
+  int64_t bytes;            /* buffer: device bytes counted for it */
+  int64_t reported;         /* device: clean-up failures reported so far */
+  bool orphan;              /* born inside a finalizer: in the state's list */
+  tl_handle *next;          /* in that list */
+};
+
+enum { TL_KEEPS_DEVICE = 1, TL_KEEPS_PARENT }; /* user values of a handle */
 
 /* One for each Lua state, in its registry. User value 1: the warning handler;
  * 2: the open devices by id, weak. */
 typedef struct tl_state {
-  int64_t bytes;      /* device bytes that this state's buffers hold */
-  int64_t soft_limit; /* past it, a collection comes before an allocation */
-  bool closing;       /* lua_close has come to the record itself */
-  tl_orphan *orphans; /* objects that may never see their finalizer */
+  int64_t bytes;       /* device bytes that this state's buffers hold */
+  int64_t soft_limit;  /* past it, a collection comes before an allocation */
+  bool closing;        /* lua_close has come to the record itself */
+  tl_handle *orphans;  /* objects that may never see their finalizer */
+  lua_CFunction error; /* Lua's `error`: as a warning handler it raises */
 } tl_state;
 
 #define TL_SOFT_LIMIT ((int64_t)256 << 20) /* bytes, at first */
@@ -60,8 +64,6 @@ enum { TL_WARNING_HANDLER = 1, TL_OPEN_DEVICES = 2 };
 tl_handle *tl_newhandle(lua_State *L, tl_class class);
 /* The same with room behind it for more. */
 void *tl_newobject(lua_State *L, tl_class class, size_t nbytes);
-/* Gives the handle its object. */
-void tl_sethandle(tl_handle *handle, void *object);
 /* Takes the object out, so that a second close finds nothing; NULL: closed. */
 void *tl_takehandle(lua_State *L, tl_handle *handle);
 /* The handle if the value is of that class, open or closed; else NULL. */
@@ -74,6 +76,9 @@ tl_state *tl_getstate(lua_State *L);
 
 /* ---- arguments (argument.c) ---------------------------------------------- */
 
+/* Raises where there are more arguments than that, self included: nothing that
+ * is given is ignored. */
+void tl_checkcount(lua_State *L, int most);
 /* A shape: an integer or a table of 1 to 3. Returns the dimensions. */
 int32_t tl_checkshape(lua_State *L, int arg, int64_t *shape);
 /* The same of the value at a (non-argument) index, named in the error. */
@@ -135,17 +140,19 @@ int tl_warn(lua_State *L, const char *code, const char *message, int details,
 
 /* ---- what the classes offer each other ----------------------------------- */
 
-/* Pushes the state's handle on the device (device.c). */
-void tl_pushdevice(lua_State *L, tl_device *device);
-/* Gives the userdata at the top its object, and the device to keep. */
+/* Gives the userdata at the top its object, and the state's handle on the
+ * device to keep (device.c). */
 void tl_setobject(lua_State *L, tl_handle *handle, void *object,
                   tl_device *device);
+/* Pushes the handle on the device that argument 1 keeps: x:device(). */
+int tl_devicemethod(lua_State *L);
 /* Pushes a new buffer of undefined contents; collects first where the soft
- * limit says so, and again when memory is short. The objects at the two
- * indices (0: none) are kept from being closed meanwhile (buffer.c). */
-tl_buffer *tl_pushbuffer(lua_State *L, tl_device *device, int32_t dtype,
-                         int32_t dimensions, const int64_t *shape,
-                         tl_buffer *keep_a, tl_buffer *keep_b);
+ * limit says so, and again when memory is short. Arguments 1 to `buffers` are
+ * buffers, which a finalizer can't free meanwhile, and the new one is on their
+ * device; 0: argument 1 is the device. What the caller has fetched from the
+ * stack before, a finalizer may have closed (buffer.c). */
+tl_buffer *tl_pushbuffer(lua_State *L, int buffers, int32_t dtype,
+                         int32_t dimensions, const int64_t *shape);
 /* The open buffer that is argument 1, and its layout (buffer.c). */
 tl_buffer *tl_checkbuffer(lua_State *L, tl_layout *layout);
 /* Bytes of its elements, packed. */
@@ -172,6 +179,7 @@ extern const luaL_Reg tl_device_methods[], tl_device_meta[];
 extern const luaL_Reg tl_create_methods[];   /* of devices */
 extern const luaL_Reg tl_transfer_methods[]; /* of buffers */
 extern const luaL_Reg tl_buffer_methods[], tl_buffer_meta[];
+extern const luaL_Reg tl_buffer_missing[]; /* behind the methods */
 extern const luaL_Reg tl_stream_methods[], tl_stream_meta[];
 extern const luaL_Reg tl_event_methods[], tl_event_meta[];
 extern const luaL_Reg tl_gate_methods[], tl_gate_meta[];

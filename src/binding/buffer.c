@@ -29,6 +29,9 @@ static tl_status create(lua_State *L, tl_device *device,
     if (layout->shape[i] > 0 && nbytes < INT64_MAX / layout->shape[i])
       nbytes *= layout->shape[i];
   collect_before(L, nbytes);
+  tl_memory_info memory; /* garbage goes before the core waits for work */
+  if (tl_device_memory(device, &memory, error) == TL_OK && nbytes > memory.free)
+    lua_gc(L, LUA_GCCOLLECT);
   tl_status status = tl_buffer_create(device, layout->dtype, layout->dimensions,
                                       layout->shape, buffer, error);
   if (status != TL_OUT_OF_MEMORY)
@@ -39,22 +42,24 @@ static tl_status create(lua_State *L, tl_device *device,
 }
 
 /* The references held meanwhile are dropped before anything can raise. */
-tl_buffer *tl_pushbuffer(lua_State *L, tl_device *device, int32_t dtype,
-                         int32_t dimensions, const int64_t *shape,
-                         tl_buffer *keep_a, tl_buffer *keep_b) {
-  tl_handle *handle = tl_newhandle(L, TL_BUFFER);
+tl_buffer *tl_pushbuffer(lua_State *L, int buffers, int32_t dtype,
+                         int32_t dimensions, const int64_t *shape) {
+  tl_buffer *keep[2] = {NULL, NULL};
   tl_layout layout = {.dtype = dtype, .dimensions = dimensions};
   memcpy(layout.shape, shape, (size_t)dimensions * sizeof *shape);
   tl_buffer *buffer;
   tl_error error;
+  tl_handle *handle = tl_newhandle(L, TL_BUFFER);
+  for (int i = 0; i < buffers; i++)
+    keep[i] = tl_checkobject(L, i + 1, TL_BUFFER);
+  tl_device *device =
+      buffers > 0 ? tl_buffer_device(keep[0]) : tl_checkobject(L, 1, TL_DEVICE);
   tl_device_retain(device);
-  if (keep_a != NULL)
-    tl_buffer_retain(keep_a);
-  if (keep_b != NULL)
-    tl_buffer_retain(keep_b);
+  for (int i = 0; i < buffers; i++)
+    tl_buffer_retain(keep[i]);
   tl_status status = create(L, device, &layout, &buffer, &error);
-  tl_buffer_release(keep_a);
-  tl_buffer_release(keep_b);
+  for (int i = 0; i < buffers; i++)
+    tl_buffer_release(keep[i]);
   tl_device_release(device);
   tl_check(L, status, &error);
   handle->bytes = tl_buffer_owned(buffer);
@@ -125,8 +130,8 @@ static int buffer_dtype(lua_State *L) {
 
 static int buffer_device(lua_State *L) {
   tl_layout layout;
-  tl_pushdevice(L, tl_buffer_device(tl_checkbuffer(L, &layout)));
-  return 1;
+  tl_checkbuffer(L, &layout);
+  return tl_devicemethod(L);
 }
 
 static int buffer_tostring(lua_State *L) {
@@ -153,25 +158,30 @@ static int buffer_tostring(lua_State *L) {
 
 /* ---- views --------------------------------------------------------------- */
 
-static int push_view(lua_State *L, tl_buffer *buffer, int64_t offset,
-                     int32_t dimensions, const int64_t *shape,
-                     const int64_t *strides) {
+/* A view keeps the parent's userdata too: so its bytes stay counted. */
+static int push_view(lua_State *L, int64_t offset, int32_t dimensions,
+                     const int64_t *shape, const int64_t *strides) {
   tl_error error;
   tl_buffer *view;
+  tl_layout layout;
   tl_handle *handle = tl_newhandle(L, TL_BUFFER);
+  tl_buffer *buffer = tl_checkbuffer(L, &layout);
   tl_check(
       L,
       tl_buffer_view(buffer, offset, dimensions, shape, strides, &view, &error),
       &error);
   tl_setobject(L, handle, view, tl_buffer_device(view));
+  lua_pushvalue(L, 1);
+  lua_setiuservalue(L, -2, TL_KEEPS_PARENT);
   return 1;
 }
 
 /* view{shape= [, offset=] [, stride=]} */
 static int buffer_view(lua_State *L) {
+  tl_checkcount(L, 2);
   static const char *const fields[] = {"shape", "offset", "stride", NULL};
   tl_layout layout;
-  tl_buffer *buffer = tl_checkbuffer(L, &layout);
+  tl_checkbuffer(L, &layout);
   int64_t shape[TL_MAX_DIMENSIONS];
   int64_t strides[TL_MAX_DIMENSIONS] = {0};
   tl_checkfields(L, 2, fields);
@@ -180,7 +190,7 @@ static int buffer_view(lua_State *L) {
     return luaL_error(L, "option 'shape' is missing");
   int32_t dimensions = tl_readshape(L, -1, "shape", shape);
   if (!tl_getfield(L, 2, "stride"))
-    return push_view(L, buffer, offset, dimensions, shape, NULL);
+    return push_view(L, offset, dimensions, shape, NULL);
   int32_t given = tl_readshape(L, -1, "stride", strides);
   if (given == 1 && dimensions == 3) { /* planes follow each other */
     strides[1] = strides[0];
@@ -191,13 +201,14 @@ static int buffer_view(lua_State *L) {
     return luaL_error(L, "option 'stride': %d numbers wanted for %d dimensions",
                       (int)dimensions - 1, (int)dimensions);
   }
-  return push_view(L, buffer, offset, dimensions, shape, strides);
+  return push_view(L, offset, dimensions, shape, strides);
 }
 
 /* reshape(shape) --> a view of the same elements */
 static int buffer_reshape(lua_State *L) {
+  tl_checkcount(L, 2);
   tl_layout layout;
-  tl_buffer *buffer = tl_checkbuffer(L, &layout);
+  tl_checkbuffer(L, &layout);
   int64_t shape[TL_MAX_DIMENSIONS];
   int32_t dimensions = tl_checkshape(L, 2, shape);
   int64_t size = 1, packed = 1;
@@ -218,7 +229,7 @@ static int buffer_reshape(lua_State *L) {
                         "clone it first");
     packed *= layout.shape[i];
   }
-  return push_view(L, buffer, 0, dimensions, shape, NULL);
+  return push_view(L, 0, dimensions, shape, NULL);
 }
 
 static int buffer_eq(lua_State *L) {
@@ -228,6 +239,17 @@ static int buffer_eq(lua_State *L) {
                          a->object == b->object);
   return 1;
 }
+
+/* A name that is no method; numbers mean that elements are wanted. */
+static int buffer_missing(lua_State *L) {
+  if (lua_type(L, 2) == LUA_TNUMBER)
+    return luaL_error(L, "a buffer is not indexed: use get(i, j) or totable()");
+  lua_pushnil(L);
+  return 1;
+}
+
+const luaL_Reg tl_buffer_missing[] = {{"__index", buffer_missing},
+                                      {NULL, NULL}};
 
 const luaL_Reg tl_buffer_methods[] = {
     {"shape", buffer_shape},

@@ -5,13 +5,7 @@
  * record, whose own finalizer, one of the last, releases what is left. */
 #include "binding/binding.h"
 
-#include <stdlib.h>
-
-struct tl_orphan {
-  tl_orphan *next;
-  tl_class class;
-  void *object;
-};
+#include <stddef.h>
 
 static const char *const class_names[] = {
     [TL_DEVICE] = "device", [TL_BUFFER] = "buffer", [TL_STREAM] = "stream",
@@ -19,7 +13,7 @@ static const char *const class_names[] = {
     [TL_FAULTS] = "faults",
 };
 
-static void object_release(tl_class class, void *object) {
+static void object_release(ptrdiff_t class, void *object) {
   switch (class) {
   case TL_DEVICE:
   case TL_STAMP:
@@ -40,7 +34,7 @@ static void object_release(tl_class class, void *object) {
   case TL_FAULTS:
     tl_faults_release(object);
     break;
-  case TL_STATE:
+  default:
     break;
   }
 }
@@ -58,17 +52,14 @@ void *tl_newobject(lua_State *L, tl_class class, size_t nbytes) {
   tl_state *state = tl_getstate(L);
   if (state->closing)
     luaL_error(L, "no new %s: the Lua state is closing", class_names[class]);
-  tl_handle *handle = lua_newuserdatauv(L, nbytes, 1);
+  tl_handle *handle = lua_newuserdatauv(L, nbytes, TL_KEEPS_PARENT);
   *handle = (tl_handle){.class = &class_names[class]};
   lua_pushvalue(L, lua_upvalueindex((int)class));
   lua_setmetatable(L, -2);
-  if (in_finalizer(L)) {
-    tl_orphan *orphan = calloc(1, sizeof *orphan);
-    if (orphan == NULL)
-      luaL_error(L, "out of host memory");
-    orphan->class = class;
-    orphan->next = state->orphans;
-    state->orphans = handle->orphan = orphan;
+  handle->orphan = in_finalizer(L);
+  if (handle->orphan) {
+    handle->next = state->orphans;
+    state->orphans = handle;
   }
   return handle;
 }
@@ -77,25 +68,17 @@ tl_handle *tl_newhandle(lua_State *L, tl_class class) {
   return tl_newobject(L, class, sizeof(tl_handle));
 }
 
-void tl_sethandle(tl_handle *handle, void *object) {
-  handle->object = object;
-  if (handle->orphan != NULL)
-    handle->orphan->object = object;
-}
-
 void *tl_takehandle(lua_State *L, tl_handle *handle) {
   void *object = handle->object;
   handle->object = NULL;
-  if (handle->orphan == NULL)
+  if (!handle->orphan)
     return object;
-  tl_orphan **link = &tl_getstate(L)->orphans;
-  while (*link != NULL && *link != handle->orphan)
+  tl_handle **link = &tl_getstate(L)->orphans;
+  while (*link != NULL && *link != handle)
     link = &(*link)->next;
-  if (*link != NULL) {
-    *link = handle->orphan->next;
-    free(handle->orphan);
-  }
-  handle->orphan = NULL;
+  if (*link != NULL)
+    *link = handle->next;
+  handle->orphan = false;
   return object;
 }
 
@@ -126,13 +109,13 @@ void *tl_checkobject(lua_State *L, int arg, tl_class class) {
 static int state_gc(lua_State *L) {
   tl_state *state = lua_touserdata(L, 1);
   state->closing = true;
-  while (state->orphans != NULL) {
-    tl_orphan *orphan = state->orphans;
-    state->orphans = orphan->next;
-    if (orphan->object != NULL)
-      object_release(orphan->class, orphan->object);
-    free(orphan);
+  for (tl_handle *h = state->orphans; h != NULL; h = h->next) {
+    void *object = h->object;
+    h->object = NULL;
+    if (object != NULL)
+      object_release(h->class - class_names, object);
   }
+  state->orphans = NULL;
   return 0;
 }
 
@@ -140,6 +123,9 @@ static int state_gc(lua_State *L) {
 static void state_new(lua_State *L) {
   tl_state *state = lua_newuserdatauv(L, sizeof *state, 2);
   *state = (tl_state){.soft_limit = TL_SOFT_LIMIT};
+  lua_getglobal(L, "error");
+  state->error = lua_tocfunction(L, -1);
+  lua_pop(L, 1);
   lua_createtable(L, 0, 1);
   lua_pushcfunction(L, state_gc);
   lua_setfield(L, -2, "__gc");
@@ -179,6 +165,16 @@ static void fill_class(lua_State *L, int first, tl_class class,
   lua_pop(L, 1);
 }
 
+/* Gives the methods of a class something behind them. */
+static void add_missing(lua_State *L, int first, tl_class class,
+                        const luaL_Reg *missing) {
+  lua_getfield(L, first + (int)class - 1, "__index");
+  lua_newtable(L);
+  add_functions(L, first, missing);
+  lua_setmetatable(L, -2);
+  lua_pop(L, 1);
+}
+
 /* The module's table is kept in the registry: a second copy of the library, or
  * a second require under another name, gets the first one's. */
 __attribute__((visibility("default"))) int luaopen_tidelock_core(lua_State *L);
@@ -200,6 +196,7 @@ int luaopen_tidelock_core(lua_State *L) {
   fill_class(L, 1, TL_GATE, tl_gate_meta, tl_gate_methods, NULL);
   fill_class(L, 1, TL_STAMP, tl_stamp_meta, tl_stamp_methods, NULL);
   fill_class(L, 1, TL_FAULTS, tl_faults_meta, tl_faults_methods, NULL);
+  add_missing(L, 1, TL_BUFFER, tl_buffer_missing);
   lua_newtable(L);
   add_functions(L, 1, tl_device_functions);
   add_functions(L, 1, tl_matmul_functions);

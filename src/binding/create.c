@@ -1,21 +1,27 @@
 /* What is made on a device: streams, events, buffers. */
 #include "binding/binding.h"
 
+/* The handle comes first, and the device is looked at after it: making a
+ * userdata may run a finalizer, and that may close the device. */
 static int create_stream(lua_State *L) {
-  tl_device *device = tl_checkobject(L, 1, TL_DEVICE);
-  tl_handle *handle = tl_newhandle(L, TL_STREAM);
   tl_stream *stream;
   tl_error error;
+  tl_checkobject(L, 1, TL_DEVICE);
+  tl_checkcount(L, 1);
+  tl_handle *handle = tl_newhandle(L, TL_STREAM);
+  tl_device *device = tl_checkobject(L, 1, TL_DEVICE);
   tl_check(L, tl_stream_create(device, &stream, &error), &error);
   tl_setobject(L, handle, stream, device);
   return 1;
 }
 
 static int create_default_stream(lua_State *L) {
-  tl_device *device = tl_checkobject(L, 1, TL_DEVICE);
-  tl_handle *handle = tl_newhandle(L, TL_STREAM);
   tl_stream *stream;
   tl_error error;
+  tl_checkobject(L, 1, TL_DEVICE);
+  tl_checkcount(L, 1);
+  tl_handle *handle = tl_newhandle(L, TL_STREAM);
+  tl_device *device = tl_checkobject(L, 1, TL_DEVICE);
   tl_check(L, tl_device_default_stream(device, &stream, &error), &error);
   tl_setobject(L, handle, stream, device);
   return 1;
@@ -23,15 +29,17 @@ static int create_default_stream(lua_State *L) {
 
 static int create_event(lua_State *L) {
   static const char *const fields[] = {"timing", NULL};
-  tl_device *device = tl_checkobject(L, 1, TL_DEVICE);
+  tl_event *event;
+  tl_error error;
   bool timing = true;
+  tl_checkobject(L, 1, TL_DEVICE);
+  tl_checkcount(L, 2);
   if (!lua_isnoneornil(L, 2)) {
     tl_checkfields(L, 2, fields);
     timing = tl_fieldboolean(L, 2, "timing", true);
   }
   tl_handle *handle = tl_newhandle(L, TL_EVENT);
-  tl_event *event;
-  tl_error error;
+  tl_device *device = tl_checkobject(L, 1, TL_DEVICE);
   tl_check(L, tl_event_create(device, timing, &event, &error), &error);
   tl_setobject(L, handle, event, device);
   return 1;
@@ -43,7 +51,8 @@ typedef struct fill_options {
   tl_stream *stream;
 } fill_options;
 
-static fill_options check_fill_options(lua_State *L, int arg) {
+/* They begin at `arg`; nothing but nil may follow, up to `last`. */
+static fill_options check_fill_options(lua_State *L, int arg, int last) {
   static const char *const fields[] = {"dtype", "stream", NULL};
   fill_options options = {.dtype = TL_FLOAT32};
   if (lua_istable(L, arg)) {
@@ -53,28 +62,30 @@ static fill_options check_fill_options(lua_State *L, int arg) {
       lua_pop(L, 1);
     }
     options.stream = tl_fieldstream(L, arg);
-    return options;
+  } else {
+    if (tl_testhandle(L, arg, TL_STREAM) == NULL)
+      options.dtype = tl_optdtype(L, arg++);
+    options.stream = tl_optstream(L, arg);
   }
-  if (tl_testhandle(L, arg, TL_STREAM) == NULL)
-    options.dtype = tl_optdtype(L, arg++);
-  options.stream = tl_optstream(L, arg);
+  if (arg < last && !lua_isnil(L, arg + 1))
+    luaL_argerror(L, arg + 1,
+                  "nothing is expected after the stream or options");
   return options;
 }
 
 /* `value` is the index of the number. */
-static int push_filled(lua_State *L, int value, int arg) {
+static int push_filled(lua_State *L, int value, int arg, int last) {
   int64_t shape[TL_MAX_DIMENSIONS];
   tl_error error;
-  tl_device *device = tl_checkobject(L, 1, TL_DEVICE);
-  int32_t dimensions = tl_checkshape(L, 2, shape);
-  fill_options options = check_fill_options(L, arg);
-  tl_buffer *buffer =
-      tl_pushbuffer(L, device, options.dtype, dimensions, shape, NULL, NULL);
   tl_stream *stream;
-  do { /* a finalizer may have closed the device or the stream */
-    device = tl_checkobject(L, 1, TL_DEVICE);
-    options = check_fill_options(L, arg);
-    stream = tl_readystream(L, device, options.stream, true);
+  tl_checkobject(L, 1, TL_DEVICE);
+  int32_t dimensions = tl_checkshape(L, 2, shape);
+  fill_options options = check_fill_options(L, arg, last);
+  tl_buffer *buffer = tl_pushbuffer(L, 0, options.dtype, dimensions, shape);
+  do {
+    options = check_fill_options(L, arg, last);
+    stream = tl_readystream(L, tl_checkobject(L, 1, TL_DEVICE), options.stream,
+                            true);
   } while (stream == NULL);
   unsigned char element[TL_ELEMENT_ROOM];
   tl_packnumber(L, value, options.dtype, element);
@@ -83,22 +94,25 @@ static int push_filled(lua_State *L, int value, int arg) {
 }
 
 static int create_zeros(lua_State *L) {
+  tl_checkcount(L, 4);
   lua_settop(L, 4);
   lua_pushinteger(L, 0);
-  return push_filled(L, 5, 3);
+  return push_filled(L, 5, 3, 4);
 }
 
 static int create_full(lua_State *L) {
+  tl_checkcount(L, 5);
   lua_settop(L, 5);
-  luaL_checknumber(L, 3);
-  return push_filled(L, 3, 4);
+  luaL_checktype(L, 3, LUA_TNUMBER);
+  return push_filled(L, 3, 4, 5);
 }
 
 static int create_empty(lua_State *L) {
   int64_t shape[TL_MAX_DIMENSIONS];
-  tl_device *device = tl_checkobject(L, 1, TL_DEVICE);
+  tl_checkobject(L, 1, TL_DEVICE);
+  tl_checkcount(L, 3);
   int32_t dimensions = tl_checkshape(L, 2, shape);
-  tl_pushbuffer(L, device, tl_optdtype(L, 3), dimensions, shape, NULL, NULL);
+  tl_pushbuffer(L, 0, tl_optdtype(L, 3), dimensions, shape);
   return 1;
 }
 
@@ -138,11 +152,10 @@ static int create_array(lua_State *L) {
   size_t nbytes;
   tl_error error;
   tl_checkobject(L, 1, TL_DEVICE);
+  tl_checkcount(L, 3);
   const void *data = read_data(L, 2, tl_optdtype(L, 3), &layout, &nbytes);
-  tl_device *device =
-      tl_checkobject(L, 1, TL_DEVICE); /* __index may have run */
-  tl_buffer *buffer = tl_pushbuffer(L, device, layout.dtype, layout.dimensions,
-                                    layout.shape, NULL, NULL);
+  tl_buffer *buffer =
+      tl_pushbuffer(L, 0, layout.dtype, layout.dimensions, layout.shape);
   tl_check(L, tl_buffer_upload(buffer, data, nbytes, &error), &error);
   return 1;
 }

@@ -1,6 +1,8 @@
 /* Devices: opening, questions, waiting, closing. */
 #include "binding/binding.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- open devices of this state ------------------------------------------ */
@@ -26,26 +28,21 @@ static void setopen(lua_State *L, const char *id) {
   lua_pop(L, 1);
 }
 
-void tl_pushdevice(lua_State *L, tl_device *device) {
-  tl_handle *handle = pushopen(L, tl_device_id(device));
-  if (handle != NULL && handle->object == device)
+void tl_setobject(lua_State *L, tl_handle *handle, void *object,
+                  tl_device *device) {
+  handle->object = object;
+  tl_handle *open = pushopen(L, tl_device_id(device));
+  if (open == NULL)
     return;
-  if (handle != NULL)
-    lua_pop(L, 1);
-  handle = tl_newhandle(L, TL_DEVICE);
-  tl_device_retain(device);
-  tl_sethandle(handle, device);
-  if (pushopen(L, tl_device_id(device)) == NULL)
-    setopen(L, tl_device_id(device));
+  if (open->object == device)
+    lua_setiuservalue(L, -2, TL_KEEPS_DEVICE);
   else
     lua_pop(L, 1);
 }
 
-void tl_setobject(lua_State *L, tl_handle *handle, void *object,
-                  tl_device *device) {
-  tl_sethandle(handle, object);
-  tl_pushdevice(L, device);
-  lua_setiuservalue(L, -2, 1);
+int tl_devicemethod(lua_State *L) {
+  lua_getiuservalue(L, 1, TL_KEEPS_DEVICE);
+  return 1;
 }
 
 static void read_options(lua_State *L, int arg, tl_device_options *options) {
@@ -54,7 +51,13 @@ static void read_options(lua_State *L, int arg, tl_device_options *options) {
       "faults",       "blocking_launches", NULL};
   tl_checkfields(L, arg, fields);
   *options = (tl_device_options){.size = sizeof *options};
-  options->memory_limit = tl_fieldinteger(L, arg, "memory_limit", 0);
+  if (tl_getfield(L, arg, "memory_limit")) {
+    lua_pop(L, 1);
+    options->memory_limit = tl_fieldinteger(L, arg, "memory_limit", 0);
+    if (options->memory_limit < 1)
+      luaL_error(L, "option 'memory_limit': at least 1 byte wanted, got %I",
+                 (LUAI_UACINT)options->memory_limit);
+  }
   int64_t depth = tl_fieldinteger(L, arg, "queue_depth", 1024);
   if (depth < 1 || depth > 1 << 20)
     luaL_error(L, "option 'queue_depth': 1 to 1048576 launches wanted, got %I",
@@ -78,31 +81,50 @@ static void read_options(lua_State *L, int arg, tl_device_options *options) {
 }
 
 /* Whether a device was opened with the options that are asked for now. */
-static bool same_options(lua_State *L, tl_device *device,
-                         const tl_device_options *asked) {
+static bool same_options(tl_device *device, const tl_device_options *asked) {
   tl_device_options has;
   tl_device_opened_with(device, &has);
-  (void)L;
   return asked->memory_limit == has.memory_limit &&
          asked->queue_depth == has.queue_depth && asked->wait == has.wait &&
          asked->blocking_launches == has.blocking_launches &&
          asked->faults == has.faults;
 }
 
-/* device(id [, options]) */
-static int device_open(lua_State *L) {
+static const char *check_id(lua_State *L) {
   luaL_checkstring(L, 1);
-  const char *asked = tl_readstring(L, 1, "device id");
+  return tl_readstring(L, 1, "device id");
+}
+
+/* Appends where a bad id came from. */
+static void explain_default(tl_error *error) {
+  size_t used = strlen(error->text);
+  snprintf(error->text + used, sizeof error->text - used,
+           " (from the environment variable TIDELOCK_DEVICE)");
+}
+
+/* device([id] [, options]): id nil is TIDELOCK_DEVICE, else "host" */
+static int device_open(lua_State *L) {
+  tl_checkcount(L, 2);
+  const char *wanted = getenv("TIDELOCK_DEVICE");
+  bool from_environment =
+      lua_isnoneornil(L, 1) && wanted != NULL && wanted[0] != '\0';
+  if (lua_isnoneornil(L, 1))
+    wanted = from_environment ? wanted : "host";
+  else
+    wanted = check_id(L);
   bool with_options = !lua_isnoneornil(L, 2);
   tl_device_options options = {.size = sizeof options};
   char id[32];
   tl_error error;
   if (with_options)
     read_options(L, 2, &options);
-  tl_check(L, tl_device_canonical(asked, id, sizeof id, &error), &error);
+  tl_status status = tl_device_canonical(wanted, id, sizeof id, &error);
+  if (status != TL_OK && from_environment)
+    explain_default(&error);
+  tl_check(L, status, &error);
   tl_handle *handle = pushopen(L, id);
   if (handle != NULL) {
-    if (with_options && !same_options(L, handle->object, &options))
+    if (with_options && !same_options(handle->object, &options))
       return luaL_error(L,
                         "device '%s' is open with other options; close it "
                         "first, or leave the options out",
@@ -111,8 +133,10 @@ static int device_open(lua_State *L) {
   }
   handle = tl_newhandle(L, TL_DEVICE);
   tl_device *device;
+  if (with_options) /* a finalizer may have closed the faults */
+    read_options(L, 2, &options);
   tl_check(L, tl_device_open(id, &options, &device, &error), &error);
-  tl_sethandle(handle, device);
+  handle->object = device;
   setopen(L, id);
   return 1;
 }
@@ -142,9 +166,7 @@ static int device_list(lua_State *L) {
 /* available(id) --> true | false, reason */
 static int device_available(lua_State *L) {
   tl_error reason;
-  luaL_checkstring(L, 1);
-  bool available =
-      tl_device_available(tl_readstring(L, 1, "device id"), &reason);
+  bool available = tl_device_available(check_id(L), &reason);
   lua_pushboolean(L, available);
   if (available)
     return 1;
@@ -266,6 +288,7 @@ static int device_last_cleanup_error(lua_State *L) {
 }
 
 static int device_synchronize(lua_State *L) {
+  tl_checkcount(L, 2);
   lua_pushboolean(L, tl_waitfor(L, 1, TL_DEVICE, tl_optseconds(L, 2)));
   tl_report_cleanup(L, tl_checkhandle(L, 1, TL_DEVICE));
   return 1;

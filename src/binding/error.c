@@ -6,7 +6,9 @@
 /* ---- errors -------------------------------------------------------------- */
 
 static int error_tostring(lua_State *L) {
+  lua_getfield(L, 1, "where");
   lua_getfield(L, 1, "message");
+  lua_concat(L, 2);
   return 1;
 }
 
@@ -17,6 +19,8 @@ static void push_error(lua_State *L, const tl_error *error) {
   lua_setfield(L, -2, "code");
   lua_pushstring(L, error->text);
   lua_setfield(L, -2, "message");
+  luaL_where(L, 1);
+  lua_setfield(L, -2, "where");
   if (error->code == TL_OUT_OF_MEMORY) {
     const struct {
       const char *name;
@@ -100,11 +104,13 @@ bool tl_waitfor(lua_State *L, int arg, tl_class class, double seconds) {
 
 void tl_report_cleanup(lua_State *L, tl_handle *device) {
   tl_error failure;
+  if (device->object == NULL)
+    return;
   int64_t failures = tl_device_cleanup_failures(device->object);
-  if (failures == device->bytes ||
+  if (failures == device->reported ||
       !tl_device_last_cleanup_error(device->object, &failure))
     return;
-  device->bytes = failures;
+  device->reported = failures;
   lua_warning(L, "tidelock: ", 1);
   lua_warning(L, failure.text, 0);
 }

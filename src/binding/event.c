@@ -21,6 +21,7 @@ static int event_done(lua_State *L) {
 }
 
 static int event_synchronize(lua_State *L) {
+  tl_checkcount(L, 2);
   lua_pushboolean(L, tl_waitfor(L, 1, TL_EVENT, tl_optseconds(L, 2)));
   return 1;
 }
@@ -36,8 +37,8 @@ static int event_sub(lua_State *L) {
 }
 
 static int event_device(lua_State *L) {
-  tl_pushdevice(L, tl_event_device(check_event(L, 1)));
-  return 1;
+  check_event(L, 1);
+  return tl_devicemethod(L);
 }
 
 static int event_close(lua_State *L) {

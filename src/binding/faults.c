@@ -12,7 +12,7 @@ static int faults_new(lua_State *L) {
   tl_faults *faults;
   tl_error error;
   tl_check(L, tl_faults_create(&faults, &error), &error);
-  tl_sethandle(handle, faults);
+  handle->object = faults;
   return 1;
 }
 
@@ -38,15 +38,18 @@ static int faults_reset(lua_State *L) {
 
 /* sites() --> { [site] = uses, ... } */
 static int faults_sites(lua_State *L) {
-  tl_faults *faults = check_faults(L);
   int64_t uses;
-  const char *site;
+  check_faults(L);
+  lua_settop(L, 1);
   lua_newtable(L);
-  for (int32_t i = 0; (site = tl_faults_site(faults, i, &uses)) != NULL; i++) {
+  for (int32_t i = 0;; i++) { /* a finalizer may close it at any turn */
+    const char *site = tl_faults_site(check_faults(L), i, &uses);
+    if (site == NULL)
+      return 1;
+    lua_pushstring(L, site);
     lua_pushinteger(L, uses);
-    lua_setfield(L, -2, site);
+    lua_rawset(L, -3);
   }
-  return 1;
 }
 
 static int faults_close(lua_State *L) {

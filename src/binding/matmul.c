@@ -71,8 +71,7 @@ static void push_result(lua_State *L, const matmul_options *options) {
     luaL_error(L, "matmul: beta is %f, but there is no c to read",
                (lua_Number)options->beta);
   tl_check(L, tl_matmul_result(a, b, &options->core, &result, &error), &error);
-  tl_pushbuffer(L, tl_buffer_device(a), result.dtype, result.dimensions,
-                result.shape, a, b);
+  tl_pushbuffer(L, 2, result.dtype, result.dimensions, result.shape);
 }
 
 static int matmul(lua_State *L) {
@@ -93,10 +92,10 @@ static int matmul(lua_State *L) {
     push_result(L, &options);
   }
   do { /* a finalizer or a hook may have closed any of them */
+    read_options(L, options_at, &options);
     a = tl_checkobject(L, 1, TL_BUFFER);
     b = tl_checkobject(L, 2, TL_BUFFER);
     c = tl_checkobject(L, c_at, TL_BUFFER);
-    read_options(L, options_at, &options);
     options.core.alpha = &options.alpha;
     options.core.beta = &options.beta;
     options.core.stream =

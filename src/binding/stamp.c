@@ -20,37 +20,38 @@ typedef struct reading {
 } reading;
 
 /* May push a userdata with the marks. Streams may be made by other threads
- * meanwhile: looks again until they fit. */
-static void read_now(lua_State *L, tl_device *device, reading *r) {
+ * meanwhile: looks again until they fit. The object of argument 1, a device or
+ * a stamp, is fetched each time: a finalizer may have closed it. */
+static void read_now(lua_State *L, tl_class class, reading *r) {
   tl_error error;
   int32_t room = sizeof r->few / sizeof r->few[0];
   r->marks = r->few;
-  tl_check(L,
-           tl_device_stamp(device, &r->nanoseconds, r->marks, room, &r->count,
-                           &error),
-           &error);
-  while (r->count > room) {
-    room = r->count + 8;
-    r->marks = lua_newuserdatauv(L, (size_t)room * sizeof *r->marks, 0);
+  for (;;) {
+    tl_device *device = tl_checkobject(L, 1, class);
     tl_check(L,
              tl_device_stamp(device, &r->nanoseconds, r->marks, room, &r->count,
                              &error),
              &error);
+    if (r->count <= room)
+      return;
+    room = r->count + 8;
+    r->marks = lua_newuserdatauv(L, (size_t)room * sizeof *r->marks, 0);
   }
 }
 
 int tl_stamp_now(lua_State *L) {
-  tl_device *device = tl_checkobject(L, 1, TL_DEVICE);
   reading r;
-  read_now(L, device, &r);
+  tl_checkcount(L, 1);
+  read_now(L, TL_DEVICE, &r);
   size_t nbytes = (size_t)r.count * sizeof *r.marks;
   stamp *s = tl_newobject(L, TL_STAMP, sizeof *s + nbytes);
   s->nanoseconds = r.nanoseconds;
   s->count = r.count;
   if (nbytes > 0)
     memcpy(s->marks, r.marks, nbytes);
+  tl_device *device = tl_checkobject(L, 1, TL_DEVICE);
   tl_device_retain(device);
-  tl_sethandle(&s->handle, device);
+  tl_setobject(L, &s->handle, device, device);
   return 1;
 }
 
@@ -153,9 +154,13 @@ static int stamp_sub(lua_State *L) {
                       tl_device_id(earlier->handle.object));
   double seconds = (double)(later->nanoseconds - earlier->nanoseconds) * 1e-9;
   lua_settop(L, 2);
+  if (seconds < 0) { /* taken the other way round: the same work is meant */
+    const stamp *first = later;
+    later = earlier;
+    earlier = first;
+    lua_insert(L, 1);
+  }
   lua_pushnumber(L, seconds);
-  if (seconds < 0)
-    return 1;
   flight f = in_flight(earlier->marks, earlier->count, NULL);
   if (f.least == 0)
     return sub_warn_inflight(L, LUA_OK, 0);
@@ -169,9 +174,10 @@ static int stamp_sub(lua_State *L) {
 
 /* elapsed() --> seconds since the stamp, launches made since and in flight */
 static int stamp_elapsed(lua_State *L) {
+  tl_checkcount(L, 1);
   const stamp *from = check_stamp(L, 1);
   reading r;
-  read_now(L, from->handle.object, &r);
+  read_now(L, TL_STAMP, &r);
   flight f = in_flight(r.marks, r.count, from);
   lua_pushnumber(L, (double)(r.nanoseconds - from->nanoseconds) * 1e-9);
   lua_pushinteger(L, (lua_Integer)f.most);

@@ -5,24 +5,6 @@ static tl_stream *check_stream(lua_State *L) {
   return tl_checkobject(L, 1, TL_STREAM);
 }
 
-/* While the queue is full a hook may run and may raise: a handle on the stack
- * keeps the stream then. */
-static void wait_for_room(lua_State *L, tl_stream *stream, bool slot) {
-  tl_error error;
-  bool reached = false;
-  tl_handle *anchor = tl_newhandle(L, TL_STREAM);
-  tl_stream_retain(stream);
-  tl_sethandle(anchor, stream);
-  while (!reached) {
-    tl_check(L, tl_stream_reserve(stream, slot, 0.05, &reached, &error),
-             &error);
-    if (!reached)
-      tl_poll(L);
-  }
-  tl_stream_release(tl_takehandle(L, anchor));
-  lua_pop(L, 1);
-}
-
 /* The device keeps its default stream, so the reference can go at once. */
 static tl_stream *default_stream(lua_State *L, tl_device *device) {
   tl_stream *stream;
@@ -38,18 +20,19 @@ tl_stream *tl_readystream(lua_State *L, tl_device *device, tl_stream *stream,
   bool reached;
   if (stream == NULL)
     stream = default_stream(L, device);
-  tl_check(L, tl_stream_reserve(stream, slot, 0, &reached, &error), &error);
-  if (reached) {
-    tl_locate(L, stream);
-    return stream;
+  tl_check(L, tl_stream_reserve(stream, slot, 0.05, &reached, &error), &error);
+  if (!reached) {
+    tl_poll(L);
+    return NULL;
   }
-  wait_for_room(L, stream, slot);
-  return NULL;
+  tl_locate(L, stream);
+  return stream;
 }
 
 /* ---- methods ------------------------------------------------------------- */
 
 static int stream_spin(lua_State *L) {
+  tl_checkcount(L, 2);
   tl_error error;
   tl_stream *stream;
   double seconds = luaL_checknumber(L, 2);
@@ -62,6 +45,7 @@ static int stream_spin(lua_State *L) {
 }
 
 static int stream_synchronize(lua_State *L) {
+  tl_checkcount(L, 2);
   lua_pushboolean(L, tl_waitfor(L, 1, TL_STREAM, tl_optseconds(L, 2)));
   return 1;
 }
@@ -85,19 +69,26 @@ static int stream_inflight(lua_State *L) {
   return 2;
 }
 
+/* Puts a new event with timing at index 2. */
+static void make_event(lua_State *L) {
+  tl_event *event;
+  tl_error error;
+  tl_handle *handle = tl_newhandle(L, TL_EVENT);
+  tl_device *device = tl_stream_device(check_stream(L));
+  tl_check(L, tl_event_create(device, true, &event, &error), &error);
+  tl_setobject(L, handle, event, device);
+  lua_replace(L, 2);
+}
+
 /* record([event]) --> the event, or a new one with timing */
 static int stream_record(lua_State *L) {
   tl_error error;
   tl_stream *stream = check_stream(L);
   tl_event *event;
+  tl_checkcount(L, 2);
   lua_settop(L, 2);
-  if (lua_isnil(L, 2)) {
-    tl_handle *handle = tl_newhandle(L, TL_EVENT);
-    tl_check(L, tl_event_create(tl_stream_device(stream), true, &event, &error),
-             &error);
-    tl_setobject(L, handle, event, tl_stream_device(stream));
-    lua_replace(L, 2);
-  }
+  if (lua_isnil(L, 2))
+    make_event(L);
   do {
     stream = check_stream(L);
     event = tl_checkobject(L, 2, TL_EVENT);
@@ -109,6 +100,7 @@ static int stream_record(lua_State *L) {
 }
 
 static int stream_wait_event(lua_State *L) {
+  tl_checkcount(L, 2);
   tl_error error;
   tl_stream *stream;
   tl_event *event;
@@ -123,6 +115,7 @@ static int stream_wait_event(lua_State *L) {
 
 /* gate{timeout=} --> a closed gate */
 static int stream_gate(lua_State *L) {
+  tl_checkcount(L, 2);
   static const char *const fields[] = {"timeout", NULL};
   tl_error error;
   tl_stream *stream = check_stream(L);
@@ -143,8 +136,8 @@ static int stream_gate(lua_State *L) {
 }
 
 static int stream_device(lua_State *L) {
-  tl_pushdevice(L, tl_stream_device(check_stream(L)));
-  return 1;
+  check_stream(L);
+  return tl_devicemethod(L);
 }
 
 static int stream_close(lua_State *L) {

@@ -4,6 +4,7 @@
 /* ---- data in and out ----------------------------------------------------- */
 
 static int transfer_upload(lua_State *L) {
+  tl_checkcount(L, 2);
   tl_layout layout;
   tl_error error;
   tl_checkbuffer(L, &layout);
@@ -38,6 +39,7 @@ static int transfer_upload(lua_State *L) {
 }
 
 static int transfer_tobytes(lua_State *L) {
+  tl_checkcount(L, 1);
   tl_layout layout;
   tl_error error;
   luaL_Buffer bytes;
@@ -53,6 +55,7 @@ static int transfer_tobytes(lua_State *L) {
 }
 
 static int transfer_totable(lua_State *L) {
+  tl_checkcount(L, 1);
   tl_layout layout;
   tl_error error;
   tl_checkbuffer(L, &layout);
@@ -86,6 +89,7 @@ static int transfer_get(lua_State *L) {
   unsigned char element[TL_ELEMENT_ROOM];
   tl_error error;
   tl_checkbuffer(L, &layout);
+  tl_checkcount(L, 1 + layout.dimensions);
   check_index(L, &layout, index);
   tl_waitfor(L, 1, TL_BUFFER, -1);
   tl_check(L, tl_buffer_get(tl_checkbuffer(L, &layout), index, element, &error),
@@ -100,8 +104,9 @@ static int transfer_set(lua_State *L) {
   unsigned char element[TL_ELEMENT_ROOM];
   tl_error error;
   tl_checkbuffer(L, &layout);
+  tl_checkcount(L, 2 + layout.dimensions);
   check_index(L, &layout, index);
-  luaL_checknumber(L, 2 + layout.dimensions);
+  luaL_checktype(L, 2 + layout.dimensions, LUA_TNUMBER);
   tl_packnumber(L, 2 + layout.dimensions, layout.dtype, element);
   tl_waitfor(L, 1, TL_BUFFER, -1);
   tl_check(L, tl_buffer_set(tl_checkbuffer(L, &layout), index, element, &error),
@@ -118,13 +123,15 @@ static int transfer_fill(lua_State *L) {
   tl_buffer *buffer;
   tl_stream *stream;
   unsigned char element[TL_ELEMENT_ROOM];
-  luaL_checknumber(L, 2);
-  do {
+  tl_checkbuffer(L, &layout);
+  luaL_checktype(L, 2, LUA_TNUMBER);
+  tl_checkcount(L, 3);
+  do { /* reading options may run a finalizer, so the buffer comes last */
+    stream = tl_optstream(L, 3);
     buffer = tl_checkbuffer(L, &layout);
-    tl_packnumber(L, 2, layout.dtype, element);
-    stream =
-        tl_readystream(L, tl_buffer_device(buffer), tl_optstream(L, 3), true);
+    stream = tl_readystream(L, tl_buffer_device(buffer), stream, true);
   } while (stream == NULL);
+  tl_packnumber(L, 2, layout.dtype, element);
   tl_check(L, tl_buffer_fill(buffer, element, stream, &error), &error);
   lua_settop(L, 1);
   return 1;
@@ -136,11 +143,14 @@ static int transfer_copy_from(lua_State *L) {
   tl_error error;
   tl_buffer *buffer, *source;
   tl_stream *stream;
+  tl_checkbuffer(L, &layout);
+  tl_checkobject(L, 2, TL_BUFFER);
+  tl_checkcount(L, 3);
   do {
+    stream = tl_optstream(L, 3);
     buffer = tl_checkbuffer(L, &layout);
     source = tl_checkobject(L, 2, TL_BUFFER);
-    stream =
-        tl_readystream(L, tl_buffer_device(buffer), tl_optstream(L, 3), true);
+    stream = tl_readystream(L, tl_buffer_device(buffer), stream, true);
   } while (stream == NULL);
   tl_check(L, tl_buffer_copy(buffer, source, stream, &error), &error);
   lua_settop(L, 1);
@@ -151,17 +161,18 @@ static int transfer_copy_from(lua_State *L) {
 static int transfer_clone(lua_State *L) {
   tl_layout layout;
   tl_error error;
-  tl_buffer *source = tl_checkbuffer(L, &layout);
+  tl_buffer *source;
   tl_stream *stream;
-  tl_optstream(L, 2);
+  tl_checkbuffer(L, &layout);
+  tl_checkcount(L, 2);
   lua_settop(L, 2);
+  tl_optstream(L, 2);
   tl_buffer *copy =
-      tl_pushbuffer(L, tl_buffer_device(source), layout.dtype,
-                    layout.dimensions, layout.shape, source, NULL);
-  do { /* a finalizer may have closed the source or the stream */
+      tl_pushbuffer(L, 1, layout.dtype, layout.dimensions, layout.shape);
+  do {
+    stream = tl_optstream(L, 2);
     source = tl_checkbuffer(L, &layout);
-    stream =
-        tl_readystream(L, tl_buffer_device(copy), tl_optstream(L, 2), true);
+    stream = tl_readystream(L, tl_buffer_device(source), stream, true);
   } while (stream == NULL);
   tl_check(L, tl_buffer_copy(copy, source, stream, &error), &error);
   return 1;

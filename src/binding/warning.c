@@ -11,6 +11,10 @@ int tl_warn(lua_State *L, const char *code, const char *message, int details,
     lua_pop(L, 1);
     return k(L, LUA_OK, context);
   }
+  if (tl_getstate(L)->error != NULL &&
+      lua_tocfunction(L, -1) == tl_getstate(L)->error) {
+    return luaL_error(L, "%s: %s", code, message);
+  }
   lua_pushstring(L, code);
   lua_pushstring(L, message);
   lua_pushvalue(L, details);
@@ -18,7 +22,8 @@ int tl_warn(lua_State *L, const char *code, const char *message, int details,
   return k(L, LUA_OK, context);
 }
 
-/* on_warning(f | nil) sets the handler, on_warning() does not; both return the
+/* Lua's own `error` as the handler makes every warning an error.
+ * on_warning(f | nil) sets the handler, on_warning() does not; both return the
  * handler that was set before. */
 static int warning_on(lua_State *L) {
   int given = lua_gettop(L);

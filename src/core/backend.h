@@ -27,6 +27,12 @@ typedef struct tl_gate_impl tl_gate_impl;
 /* The place behind everything enqueued so far, event records and gates too. */
 #define TL_EVERYTHING UINT64_MAX
 
+/* How far a stream has to come: so many of its launches. */
+typedef struct tl_place {
+  tl_stream_impl *stream;
+  uint64_t launches;
+} tl_place;
+
 /* A block of memory: planes of rows of `width` bytes. */
 typedef struct tl_block {
   tl_memory_impl *memory;
@@ -65,6 +71,7 @@ typedef struct tl_kernel {
 
 typedef struct tl_backend {
   const char *name; /* the id before the colon */
+  bool single;      /* ordinal 0 goes by the bare name */
 
   /* ---- devices ---- */
 
@@ -77,7 +84,8 @@ typedef struct tl_backend {
   /* Options are whole: no field is 0 that has a default. */
   tl_status (*open)(int32_t ordinal, const tl_device_options *options,
                     tl_device_impl **device, tl_error *error);
-  /* Work that is still queued runs on and may outlive this call. */
+  /* Work that is still queued runs on and may outlive this call, which may come
+   * from a finalizer: what would wait is left to whoever comes last. */
   void (*close)(tl_device_impl *device);
   tl_status (*properties)(tl_device_impl *device, tl_properties *properties,
                           tl_error *error);
@@ -91,10 +99,11 @@ typedef struct tl_backend {
   int64_t (*held_memory)(tl_device_impl *device);
   tl_status (*allocate)(tl_device_impl *device, size_t nbytes,
                         tl_memory_impl **memory, tl_error *error);
-  /* Frees once everything enqueued so far on these streams has run. Never
-   * waits. */
+  /* Frees once these streams have come to these places: there are the last uses
+   * of the memory. Never waits, not for a slot either; any thread may call it
+   * while others launch on the streams. */
   void (*release)(tl_device_impl *device, tl_memory_impl *memory,
-                  tl_stream_impl *const *streams, size_t count);
+                  const tl_place *uses, size_t count);
   /* may be NULL: there is no cache. Gives kept memory back. */
   tl_status (*trim)(tl_device_impl *device, tl_error *error);
   /* Packed bytes in and out, at once; nobody else uses the memory now. */
@@ -108,7 +117,8 @@ typedef struct tl_backend {
   tl_status (*stream_create)(tl_device_impl *device, tl_stream_impl **stream,
                              tl_error *error);
   void (*stream_destroy)(tl_stream_impl *stream);
-  /* How many launches are complete, at least and at most [any thread]. */
+  /* How many launches are complete, at least and at most [any thread]. Once
+   * stream_query says that all is done, both are all launches. */
   void (*stream_completed)(tl_stream_impl *stream, uint64_t *least,
                            uint64_t *most);
   /* Whether all that was enqueued has run, event records and gates too. */

@@ -64,10 +64,7 @@ tl_status tl_id_resolve(const char *id, const tl_backend **backend,
 
 void tl_id_write(const tl_backend *backend, int32_t ordinal, char *id,
                  size_t room) {
-  int32_t openable = 0, listed = 0;
-  tl_error ignored;
-  backend->enumerate(&openable, &listed, &ignored);
-  if (ordinal == 0 && listed == 1 && openable > 1)
+  if (ordinal == 0 && backend->single)
     snprintf(id, room, "%s", backend->name);
   else
     snprintf(id, room, "%s:%d", backend->name, (int)ordinal);

@@ -171,9 +171,9 @@ static tl_status view_strides(tl_layout *layout, const int64_t *strides,
                               tl_error *error) {
   for (int32_t i = layout->dimensions - 2; i >= 0; i--) {
     int64_t inner = layout->shape[i + 1];
-    int64_t least = inner > INT64_MAX / layout->stride[i + 1]
-                        ? INT64_MAX
-                        : inner * layout->stride[i + 1];
+    int64_t step = layout->stride[i + 1];
+    int64_t least =
+        inner > 0 && step > INT64_MAX / inner ? INT64_MAX : inner * step;
     int64_t stride = strides != NULL ? strides[i] : least;
     if (stride < least)
       return tl_fail(error, TL_INVALID_ARGUMENT,

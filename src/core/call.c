@@ -228,12 +228,11 @@ static void call_cleanup(tl_device *device, const char *site,
 }
 
 void tl_call_release(tl_device *device, tl_memory_impl *memory,
-                     tl_stream_impl *const *streams, size_t count,
-                     size_t nbytes) {
+                     const tl_place *uses, size_t count, size_t nbytes) {
   char what[64];
   snprintf(what, sizeof what, "a buffer of %zu bytes", nbytes);
   call_cleanup(device, "release", what);
-  device->backend->release(device->impl, memory, streams, count);
+  device->backend->release(device->impl, memory, uses, count);
 }
 
 void tl_call_stream_destroy(tl_device *device, tl_stream_impl *stream,
@@ -247,6 +246,12 @@ void tl_call_stream_destroy(tl_device *device, tl_stream_impl *stream,
 void tl_call_event_destroy(tl_device *device, tl_event_impl *event) {
   call_cleanup(device, "event_destroy", "an event");
   device->backend->event_destroy(event);
+}
+
+void tl_event_drop(tl_device *device, tl_event_impl *event) {
+  pthread_mutex_lock(&device->lock);
+  tl_call_event_destroy(device, event);
+  pthread_mutex_unlock(&device->lock);
 }
 
 void tl_call_gate_destroy(tl_device *device, tl_gate_impl *gate) {

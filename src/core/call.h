@@ -51,11 +51,12 @@ tl_status tl_call_gate_create(tl_stream *stream, double timeout,
 /* Clean-up: an injected failure is kept as the device's clean-up error, and
  * the release happens all the same. The device's lock is held. */
 void tl_call_release(tl_device *device, tl_memory_impl *memory,
-                     tl_stream_impl *const *streams, size_t count,
-                     size_t nbytes);
+                     const tl_place *uses, size_t count, size_t nbytes);
 void tl_call_stream_destroy(tl_device *device, tl_stream_impl *stream,
                             uint64_t number);
 void tl_call_event_destroy(tl_device *device, tl_event_impl *event);
+/* The same where the lock is not held. */
+void tl_event_drop(tl_device *device, tl_event_impl *event);
 void tl_call_gate_destroy(tl_device *device, tl_gate_impl *gate);
 
 #endif

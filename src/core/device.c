@@ -22,11 +22,10 @@ static tl_status fork_page_open(tl_device *device, tl_error *error) {
   if (page == MAP_FAILED)
     return tl_fail(error, TL_OUT_OF_MEMORY,
                    "out of host memory (asked a page)");
-#ifdef MADV_WIPEONFORK
-  (void)madvise(page, PAGE, MADV_WIPEONFORK);
-#endif
   device->same_process = page;
-  *device->same_process = 1;
+#ifdef MADV_WIPEONFORK
+  *device->same_process = madvise(page, PAGE, MADV_WIPEONFORK) == 0;
+#endif
   device->owner = (int64_t)getpid();
   return TL_OK;
 }
@@ -38,6 +37,15 @@ static tl_status options_read(const tl_device_options *given,
     memcpy(options, given,
            given->size < sizeof *options ? given->size : sizeof *options);
   options->size = sizeof *options;
+  if (given != NULL && given->size < sizeof given->size)
+    return tl_fail(error, TL_INVALID_ARGUMENT,
+                   "the size of the device options is %zu: set it to "
+                   "sizeof(tl_device_options)",
+                   given->size);
+  if (options->wait != TL_WAIT_BLOCK && options->wait != TL_WAIT_SPIN)
+    return tl_fail(error, TL_INVALID_ARGUMENT,
+                   "wait must be TL_WAIT_BLOCK or TL_WAIT_SPIN, got %d",
+                   (int)options->wait);
   if (options->memory_limit < 0)
     return tl_fail(error, TL_INVALID_ARGUMENT,
                    "memory_limit must be at least 0 bytes, got %lld",
@@ -217,6 +225,8 @@ void tl_device_keep_cleanup_error(tl_device *device, const tl_error *error) {
 }
 
 int64_t tl_device_cleanup_failures(tl_device *device) {
+  if (tl_device_forked(device))
+    return 0;
   pthread_mutex_lock(&device->lock);
   int64_t failures = device->cleanup_failures;
   pthread_mutex_unlock(&device->lock);
@@ -224,6 +234,9 @@ int64_t tl_device_cleanup_failures(tl_device *device) {
 }
 
 bool tl_device_last_cleanup_error(tl_device *device, tl_error *failure) {
+  failure->code = TL_OK;
+  if (tl_device_forked(device))
+    return false;
   pthread_mutex_lock(&device->lock);
   *failure = device->cleanup;
   pthread_mutex_unlock(&device->lock);
@@ -326,17 +339,13 @@ tl_status tl_device_synchronize(tl_device *device, double seconds,
   bool all = true;
   tl_stream *stream = stream_above(device, 0);
   while (stream != NULL) {
-    double left = seconds - (double)(tl_clock_read() - began) * 1e-9;
-    bool one = false;
-    if (status == TL_OK && all) {
-      status =
-          tl_stream_wait(device, stream, TL_EVERYTHING,
-                         seconds < 0 ? -1 : (left > 0 ? left : 0), &one, error);
-      all = one;
-    }
     uint64_t number = stream->number;
+    double left = seconds - (double)(tl_clock_read() - began) * 1e-9;
+    status =
+        tl_stream_wait(device, stream, TL_EVERYTHING,
+                       seconds < 0 ? -1 : (left > 0 ? left : 0), &all, error);
     tl_stream_forget(stream);
-    stream = stream_above(device, number);
+    stream = status == TL_OK && all ? stream_above(device, number) : NULL;
   }
   if (status == TL_OK)
     status = tl_device_check(device, error); /* a fault may have surfaced */

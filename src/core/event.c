@@ -116,10 +116,13 @@ tl_status tl_event_synchronize(tl_event *event, double seconds, bool *reached,
   *reached = false;
   tl_device *device = event->object.device;
   tl_status status = event_check(event, "the event", error);
-  if (status == TL_OK)
-    status = tl_call_event_wait(device, event->impl, seconds, reached, error);
+  if (status != TL_OK)
+    return status;
+  status = tl_call_event_wait(device, event->impl, seconds, reached, error);
   if (status == TL_OK)
     status = tl_device_check(device, error); /* a fault may have surfaced */
+  if (status != TL_OK)
+    *reached = false;
   tl_device_drain(device);
   return status;
 }

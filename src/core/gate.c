@@ -44,16 +44,16 @@ void tl_gate_retain(tl_gate *gate) {
   tl_object_retain(&gate->object);
 }
 
-/* Opens at once, so that dropping a gate never leaves a stream hanging: that
- * is a flag in memory, not a driver call. */
+/* Opens, so that dropping a gate never leaves a stream hanging: that is a flag
+ * in memory, not a driver call. */
 void tl_gate_release(tl_gate *gate) {
-  if (gate == NULL)
-    return;
   bool opened;
+  if (gate == NULL || !tl_object_drop(&gate->object))
+    return;
   tl_device *device = gate->object.device;
-  if (atomic_load(&gate->object.handles) == 1 && !tl_device_forked(device))
+  if (!tl_device_forked(device))
     device->backend->gate_open(gate->impl, &opened);
-  tl_object_release(&gate->object);
+  tl_object_retire(&gate->object);
 }
 
 tl_status tl_gate_open(tl_gate *gate, bool *opened, tl_error *error) {

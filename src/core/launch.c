@@ -29,12 +29,6 @@ tl_status tl_launch_begin(tl_launch *launch, tl_error *error) {
   return status;
 }
 
-static void event_drop(tl_device *device, tl_event_impl *event) {
-  pthread_mutex_lock(&device->lock);
-  tl_call_event_destroy(device, event);
-  pthread_mutex_unlock(&device->lock);
-}
-
 /* The buffer has its first contents: later users on other streams wait for the
  * event. If it can't be recorded, the wait is now. */
 static tl_status launch_mark_ready(tl_launch *launch, tl_error *error) {
@@ -45,11 +39,10 @@ static tl_status launch_mark_ready(tl_launch *launch, tl_error *error) {
   memory->written = true;
   if (tl_call_event_record(device, launch->ready, stream, &unrecorded) ==
       TL_OK) {
-    memory->ready = launch->ready;
-    memory->ready_stream = stream->number;
+    tl_memory_set_ready(memory, launch->ready, stream->number);
     return TL_OK;
   }
-  event_drop(device, launch->ready);
+  tl_event_drop(device, launch->ready);
   bool reached;
   return tl_call_stream_wait(stream, TL_EVERYTHING, -1, &reached, error);
 }
@@ -72,7 +65,7 @@ tl_status tl_launch_end(tl_launch *launch, tl_status status, tl_error *error) {
   tl_device *device = stream->object.device;
   if (status != TL_OK) {
     if (launch->ready != NULL)
-      event_drop(device, launch->ready);
+      tl_event_drop(device, launch->ready);
     return status;
   }
   uint64_t position = atomic_load(&stream->launched) + 1;

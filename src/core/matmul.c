@@ -110,12 +110,18 @@ static tl_status output_check(const tl_buffer *c, const tl_layout *wanted,
 
 /* ---- options ------------------------------------------------------------- */
 
-static void options_read(const tl_matmul_options *given,
-                         tl_matmul_options *options) {
+static tl_status options_read(const tl_matmul_options *given,
+                              tl_matmul_options *options, tl_error *error) {
   *options = (tl_matmul_options){0};
+  if (given != NULL && given->size < sizeof given->size)
+    return tl_fail(error, TL_INVALID_ARGUMENT,
+                   "matmul: the size of the options is %zu: set it to "
+                   "sizeof(tl_matmul_options)",
+                   given->size);
   if (given != NULL)
     memcpy(options, given,
            given->size < sizeof *options ? given->size : sizeof *options);
+  return TL_OK;
 }
 
 static bool is_auto(const char *kernel) {
@@ -208,7 +214,8 @@ bool tl_device_matmul_kernel(tl_device *device, int32_t index,
                used > 0 ? " " : "", tl_dtype_name(i));
   }
   tl_error reason;
-  info->available = tl_call_prepare(device, index, &reason) == TL_OK;
+  info->available = tl_device_check(device, &reason) == TL_OK &&
+                    tl_call_prepare(device, index, &reason) == TL_OK;
   snprintf(info->note, sizeof info->note, "%.*s", (int)sizeof info->note - 1,
            info->available ? kernel->note : reason.text);
   return true;
@@ -216,16 +223,16 @@ bool tl_device_matmul_kernel(tl_device *device, int32_t index,
 
 /* ---- the operation ------------------------------------------------------- */
 
+/* c may be NULL: not made yet. */
 static tl_status devices_check(const tl_buffer *a, const tl_buffer *b,
                                const tl_buffer *c, tl_error *error) {
-  const char *on_a = tl_buffer_device(a)->id, *on_b = tl_buffer_device(b)->id;
-  const char *on_c = tl_buffer_device(c)->id;
-  if (tl_buffer_device(a) == tl_buffer_device(c) &&
-      tl_buffer_device(b) == tl_buffer_device(c))
-    return tl_device_check(tl_buffer_device(c), error);
+  tl_device *on_a = tl_buffer_device(a), *on_b = tl_buffer_device(b);
+  tl_device *on_c = c != NULL ? tl_buffer_device(c) : on_a;
+  if (on_a == on_c && on_b == on_c)
+    return tl_device_check(on_c, error);
   return tl_fail(error, TL_INVALID_ARGUMENT,
-                 "matmul: a is on %s, b is on %s, c is on %s", on_a, on_b,
-                 on_c);
+                 "matmul: a is on %s, b is on %s%s%s", on_a->id, on_b->id,
+                 c != NULL ? ", c is on " : "", c != NULL ? on_c->id : "");
 }
 
 static tl_operand operand_of(const tl_buffer *buffer, const matrix *m,
@@ -284,13 +291,14 @@ tl_status tl_matmul_result(tl_buffer *a, tl_buffer *b,
                            tl_error *error) {
   *result = (tl_layout){0};
   tl_matmul_options options;
-  options_read(given, &options);
   tl_device *device = tl_buffer_device(a);
   tl_stream *stream;
   matrix x, y;
   int32_t kernel;
   int32_t dtype = tl_dtype_matmul_result(a->layout.dtype, b->layout.dtype);
-  tl_status status = devices_check(a, b, a, error);
+  tl_status status = options_read(given, &options, error);
+  if (status == TL_OK)
+    status = devices_check(a, b, NULL, error);
   if (status == TL_OK && dtype < 0)
     status = tl_fail(
         error, TL_INVALID_ARGUMENT, "matmul: dtype mismatch: a is %s, b is %s",
@@ -316,17 +324,35 @@ tl_status tl_matmul_result(tl_buffer *a, tl_buffer *b,
   return TL_OK;
 }
 
+/* A kernel may turn out not to take these sizes: "auto" then steps down. */
+static tl_status matmul_enqueue(tl_launch *launch,
+                                const tl_matmul_problem *problem,
+                                int32_t kernel, bool step_down,
+                                tl_error *error) {
+  const tl_kernel *kernels = launch->stream->object.device->backend->kernels;
+  tl_status status;
+  do {
+    launch->kernel = kernels[kernel].name;
+    status = tl_call_matmul(launch->stream, kernel, problem, error);
+    do
+      kernel--;
+    while (kernel >= 0 && (kernels[kernel].dtypes >> problem->dtype & 1u) == 0);
+  } while (status == TL_UNSUPPORTED && step_down && kernel >= 0);
+  return status;
+}
+
 tl_status tl_matmul(tl_buffer *a, tl_buffer *b, tl_buffer *c,
                     const tl_matmul_options *given, tl_error *error) {
   tl_matmul_options options;
-  options_read(given, &options);
   tl_device *device = tl_buffer_device(c);
   tl_matmul_problem problem;
   tl_launch launch = {.operation = "matmul",
                       .reads = {a->memory, b->memory},
                       .writes = c->memory};
   int32_t kernel = 0;
-  tl_status status = problem_read(a, b, c, &options, &problem, error);
+  tl_status status = options_read(given, &options, error);
+  if (status == TL_OK)
+    status = problem_read(a, b, c, &options, &problem, error);
   if (status == TL_OK)
     status = tl_stream_choose(device, options.stream, &launch.stream, error);
   if (status == TL_OK)
@@ -334,10 +360,10 @@ tl_status tl_matmul(tl_buffer *a, tl_buffer *b, tl_buffer *c,
         kernel_select(device, options.kernel, problem.dtype, &kernel, error);
   if (status != TL_OK || c->layout.size == 0)
     return status;
-  launch.kernel = device->backend->kernels[kernel].name;
   status = tl_launch_begin(&launch, error);
   if (status != TL_OK)
     return status;
-  return tl_launch_end(
-      &launch, tl_call_matmul(launch.stream, kernel, &problem, error), error);
+  status =
+      matmul_enqueue(&launch, &problem, kernel, is_auto(options.kernel), error);
+  return tl_launch_end(&launch, status, error);
 }

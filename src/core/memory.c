@@ -3,6 +3,7 @@
 #include "core/memory.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,27 +17,31 @@ static bool memory_finish(tl_object *object, bool force) {
   tl_device *device = object->device;
   if (memory->ready != NULL)
     tl_call_event_destroy(device, memory->ready);
-  size_t users = 0;
+  size_t places = 0;
   for (size_t i = 0; i < memory->use_count; i++) {
-    tl_stream *stream = memory->uses[i].stream;
-    if (stream->impl != NULL)
-      memory->users[users++] = stream->impl;
-    tl_stream_forget(stream);
+    const tl_use *use = &memory->uses[i];
+    if (use->stream->impl != NULL)
+      memory->places[places++] = (tl_place){use->stream->impl, use->position};
+    tl_stream_forget(use->stream);
   }
   if (memory->impl != NULL)
-    tl_call_release(device, memory->impl, memory->users, users, memory->nbytes);
+    tl_call_release(device, memory->impl, memory->places, places,
+                    memory->nbytes);
   free(memory->uses);
   free(memory);
   return true;
 }
 
-static void memory_count(tl_device *device, int64_t nbytes) {
-  int64_t live = atomic_fetch_add(&device->live, nbytes) + nbytes;
-  int64_t peak = atomic_load(&device->peak);
-  while (live > peak &&
-         !atomic_compare_exchange_weak(&device->peak, &peak, live))
-    continue;
+/* Takes the bytes out of what may be live, if they fit: so no number of threads
+ * together passes the limit. */
+static bool memory_count(tl_device *device, int64_t nbytes) {
+  int64_t live = atomic_load(&device->live);
+  do {
+    if (nbytes > device->memory_limit - live)
+      return false;
+  } while (!atomic_compare_exchange_weak(&device->live, &live, live + nbytes));
   atomic_fetch_add(&device->buffers, 1);
+  return true;
 }
 
 static void memory_uncount(tl_device *device, int64_t nbytes) {
@@ -44,8 +49,19 @@ static void memory_uncount(tl_device *device, int64_t nbytes) {
   atomic_fetch_sub(&device->buffers, 1);
 }
 
+static void peak_note(tl_device *device) {
+  int64_t live = atomic_load(&device->live);
+  int64_t peak = atomic_load(&device->peak);
+  while (live > peak &&
+         !atomic_compare_exchange_weak(&device->peak, &peak, live))
+    continue;
+}
+
+/* The cause, where there is one, is what the back end said. */
 static tl_status memory_exhausted(tl_device *device, int64_t nbytes,
-                                  tl_error *error) {
+                                  const char *cause, tl_error *error) {
+  char why[200];
+  snprintf(why, sizeof why, "%s%s", cause[0] != '\0' ? "; " : "", cause);
   int64_t live = atomic_load(&device->live);
   int64_t buffers = atomic_load(&device->buffers);
   int64_t limit = device->memory_limit;
@@ -54,8 +70,8 @@ static tl_status memory_exhausted(tl_device *device, int64_t nbytes,
     left = 0;
   tl_fail(error, TL_OUT_OF_MEMORY,
           "%s: out of memory: asked %" PRId64 " bytes, live %" PRId64
-          " in %" PRId64 " buffers, free %" PRId64 ", limit %" PRId64,
-          device->id, nbytes, live, buffers, left, limit);
+          " in %" PRId64 " buffers, free %" PRId64 ", limit %" PRId64 "%s",
+          device->id, nbytes, live, buffers, left, limit, why);
   error->asked = nbytes;
   error->live = live;
   error->free = left;
@@ -64,12 +80,24 @@ static tl_status memory_exhausted(tl_device *device, int64_t nbytes,
   return TL_OUT_OF_MEMORY;
 }
 
+/* One try. The bytes are counted as live when it succeeds. */
 static tl_status memory_allocate(tl_device *device, size_t nbytes,
                                  tl_memory_impl **impl, tl_error *error) {
   int64_t held = device->backend->held_memory(device->impl);
-  if ((int64_t)nbytes > device->memory_limit - held)
-    return memory_exhausted(device, (int64_t)nbytes, error);
-  return tl_call_allocate(device, nbytes, impl, error);
+  if ((int64_t)nbytes > device->memory_limit - held ||
+      !memory_count(device, (int64_t)nbytes))
+    return memory_exhausted(device, (int64_t)nbytes, "", error);
+  tl_status status = TL_OK;
+  if (nbytes > 0)
+    status = tl_call_allocate(device, nbytes, impl, error);
+  if (status == TL_OK)
+    return TL_OK;
+  memory_uncount(device, (int64_t)nbytes);
+  if (status != TL_OUT_OF_MEMORY)
+    return status;
+  char cause[160];
+  snprintf(cause, sizeof cause, "%.150s", error->text);
+  return memory_exhausted(device, (int64_t)nbytes, cause, error);
 }
 
 /* Allocates; when there is too little, gives back what can be given back and
@@ -88,14 +116,11 @@ static tl_status memory_acquire(tl_device *device, size_t nbytes,
     status = tl_device_synchronize(device, -1, &reached, error);
     if (status != TL_OK)
       return status;
+    tl_device_drain(device);
   }
-  tl_device_drain(device);
   status = tl_call_trim(device, error);
-  if (status == TL_OK)
-    status = memory_allocate(device, nbytes, impl, error);
-  if (status == TL_OUT_OF_MEMORY)
-    status = memory_exhausted(device, (int64_t)nbytes, error);
-  return status;
+  return status == TL_OK ? memory_allocate(device, nbytes, impl, error)
+                         : status;
 }
 
 tl_status tl_memory_create(tl_device *device, size_t nbytes, tl_memory **out,
@@ -106,16 +131,14 @@ tl_status tl_memory_create(tl_device *device, size_t nbytes, tl_memory **out,
                                   sizeof *memory, error);
   if (memory == NULL)
     return TL_OUT_OF_MEMORY;
-  if (nbytes > 0) {
-    tl_status status = memory_acquire(device, nbytes, &memory->impl, error);
-    if (status != TL_OK) {
-      free(memory);
-      return status;
-    }
+  tl_status status = memory_acquire(device, nbytes, &memory->impl, error);
+  if (status != TL_OK) {
+    free(memory);
+    return status;
   }
+  peak_note(device);
   memory->nbytes = nbytes;
   atomic_init(&memory->holders, 1);
-  memory_count(device, (int64_t)nbytes);
   tl_object_begin(&memory->object, device, memory_finish);
   *out = memory;
   return TL_OK;
@@ -165,14 +188,14 @@ tl_status tl_memory_expect_use(tl_memory *memory, tl_stream *stream,
   size_t room = memory->use_room == 0 ? 2 : 2 * memory->use_room;
   tl_use *uses =
       tl_allocate(memory->object.device->options.faults, "allocate: uses",
-                  room * (sizeof *uses + sizeof *memory->users), error);
+                  room * (sizeof *uses + sizeof *memory->places), error);
   if (uses == NULL)
     return TL_OUT_OF_MEMORY;
   if (memory->use_count > 0)
     memcpy(uses, memory->uses, memory->use_count * sizeof *uses);
   free(memory->uses);
   memory->uses = uses;
-  memory->users = (tl_stream_impl **)(void *)(uses + room);
+  memory->places = (tl_place *)(void *)(uses + room);
   memory->use_room = room;
   return TL_OK;
 }
@@ -186,44 +209,58 @@ void tl_memory_note_use(tl_memory *memory, tl_stream *stream,
     tl_stream_remember(stream);
   }
   use->position = position;
+  use->awaited = true;
 }
 
 tl_status tl_memory_wait(tl_memory *memory, double seconds, bool *reached,
                          tl_error *error) {
   *reached = true;
   tl_device *device = memory->object.device;
+  int64_t began = seconds > 0 && memory->use_count > 1 ? tl_clock_read() : 0;
   for (size_t i = 0; i < memory->use_count; i++) {
     tl_use *use = &memory->uses[i];
+    double left = seconds;
+    if (began != 0)
+      left -= (double)(tl_clock_read() - began) * 1e-9;
     tl_status status = tl_stream_wait(device, use->stream, use->position,
-                                      seconds, reached, error);
-    if (status != TL_OK || !*reached)
+                                      seconds < 0 ? -1 : (left > 0 ? left : 0),
+                                      reached, error);
+    if (status != TL_OK)
+      *reached = false;
+    if (!*reached)
       return status;
   }
   uses_prune(memory);
-  return tl_device_check(device, error); /* a fault may have surfaced */
+  tl_status status = tl_device_check(device, error); /* a fault may surface */
+  *reached = status == TL_OK;
+  return status;
 }
 
 /* ---- the first contents -------------------------------------------------- */
 
-static void ready_drop(tl_memory *memory) {
-  tl_device *device = memory->object.device;
-  pthread_mutex_lock(&device->lock);
-  tl_call_event_destroy(device, memory->ready);
-  pthread_mutex_unlock(&device->lock);
-  memory->ready = NULL;
+void tl_memory_set_ready(tl_memory *memory, tl_event_impl *ready,
+                         uint64_t stream) {
+  memory->ready = ready;
+  memory->ready_stream = stream;
+  for (size_t i = 0; i < memory->use_count; i++)
+    memory->uses[i].awaited = memory->uses[i].stream->number == stream;
 }
 
 tl_status tl_memory_await_ready(tl_memory *memory, tl_stream *stream,
                                 tl_error *error) {
   if (memory->ready == NULL || memory->ready_stream == stream->number)
     return TL_OK;
+  const tl_use *use = use_find(memory, stream);
+  if (use != NULL && use->awaited)
+    return TL_OK; /* an earlier launch waits already */
   bool done;
   tl_status status =
       tl_call_event_query(memory->object.device, memory->ready, &done, error);
   if (status != TL_OK)
     return status;
   if (done) {
-    ready_drop(memory);
+    tl_event_drop(memory->object.device, memory->ready);
+    memory->ready = NULL;
     return TL_OK;
   }
   return tl_call_stream_wait_event(stream, memory->ready, error);

@@ -7,6 +7,7 @@
 typedef struct tl_use {
   tl_stream *stream; /* remembered */
   uint64_t position; /* the last launch on it that used the memory */
+  bool awaited;      /* the stream waits for the first contents, or made them */
 } tl_use;
 
 typedef struct tl_memory {
@@ -20,7 +21,7 @@ typedef struct tl_memory {
   tl_use *uses;          /* unfinished uses, at most one for each stream */
   size_t use_count;
   size_t use_room;
-  tl_stream_impl **users; /* room for the back end's side of the uses */
+  tl_place *places; /* room for the back end's side of the uses */
 } tl_memory;
 
 /* Counts the bytes as live; recovers memory once before it fails. */
@@ -34,7 +35,11 @@ tl_status tl_memory_expect_use(tl_memory *memory, tl_stream *stream,
                                tl_error *error);
 void tl_memory_note_use(tl_memory *memory, tl_stream *stream,
                         uint64_t position);
-/* Lets the stream wait for the first contents, where another one writes them.
+/* The first contents are behind this event, on that stream. */
+void tl_memory_set_ready(tl_memory *memory, tl_event_impl *ready,
+                         uint64_t stream);
+/* Lets the stream wait, at its first use, for the first contents, where another
+ * one writes them.
  */
 tl_status tl_memory_await_ready(tl_memory *memory, tl_stream *stream,
                                 tl_error *error);

@@ -16,9 +16,12 @@ void tl_object_retain(tl_object *object) {
   atomic_fetch_add_explicit(&object->handles, 1, memory_order_relaxed);
 }
 
-void tl_object_release(tl_object *object) {
-  if (atomic_fetch_sub_explicit(&object->handles, 1, memory_order_acq_rel) != 1)
-    return;
+bool tl_object_drop(tl_object *object) {
+  return atomic_fetch_sub_explicit(&object->handles, 1, memory_order_acq_rel) ==
+         1;
+}
+
+void tl_object_retire(tl_object *object) {
   tl_device *device = object->device;
   atomic_fetch_sub(&device->objects, 1);
   tl_object *head =
@@ -29,4 +32,9 @@ void tl_object_release(tl_object *object) {
                                                   object, memory_order_release,
                                                   memory_order_relaxed));
   tl_device_release(device);
+}
+
+void tl_object_release(tl_object *object) {
+  if (tl_object_drop(object))
+    tl_object_retire(object);
 }

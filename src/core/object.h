@@ -25,7 +25,11 @@ struct tl_object {
 void tl_object_begin(tl_object *object, tl_device *device,
                      bool (*finish)(tl_object *, bool));
 void tl_object_retain(tl_object *object);
-/* The last one retires the object, then drops its reference to the device. */
+/* Drops a handle: true if it was the last, and the object is to be retired. */
+bool tl_object_drop(tl_object *object);
+/* Puts it on the retire list, then drops its reference to the device. */
+void tl_object_retire(tl_object *object);
+/* Both. */
 void tl_object_release(tl_object *object);
 
 #endif

@@ -19,17 +19,17 @@ static void stream_unlink(tl_device *device, tl_stream *stream) {
   *link = stream->next;
 }
 
-/* Ends the back end's stream once its work is done and nobody waits on it. The
- * struct lives on while a buffer remembers it. */
+/* Ends the back end's stream once its work is done and nobody waits on it. A
+ * lost device has nothing to wait for. The struct lives on while a buffer
+ * remembers it. */
 static bool stream_finish(tl_object *object, bool force) {
   tl_stream *stream = (tl_stream *)object;
   tl_device *device = object->device;
-  bool done = stream->pins == 0 &&
-              tl_stream_reached_locked(stream, atomic_load(&stream->launched));
+  bool done = false;
   tl_error ignored;
-  if (done &&
-      device->backend->stream_query(stream->impl, &done, &ignored) != TL_OK)
-    done = true; /* a lost device has nothing to wait for */
+  if (stream->pins == 0 && device->backend->stream_query(
+                               stream->impl, &done, &ignored) == TL_DEVICE_LOST)
+    done = true;
   if (!done && !force)
     return false;
   stream_unlink(device, stream);
@@ -203,9 +203,9 @@ tl_status tl_stream_synchronize(tl_stream *stream, double seconds,
   tl_device *device = stream->object.device;
   *reached = false;
   tl_status status = tl_device_check(device, error);
-  if (status == TL_OK)
-    status =
-        tl_call_stream_wait(stream, TL_EVERYTHING, seconds, reached, error);
+  if (status != TL_OK)
+    return status;
+  status = tl_call_stream_wait(stream, TL_EVERYTHING, seconds, reached, error);
   if (status == TL_OK)
     status = tl_device_check(device, error); /* a fault may have surfaced */
   if (status != TL_OK)

@@ -86,6 +86,13 @@ static int64_t system_value(int name) {
   return value > 0 ? (int64_t)value : -1;
 }
 
+static int64_t device_total_memory(tl_device_impl *device) {
+  (void)device;
+  int64_t pages = system_value(_SC_PHYS_PAGES);
+  int64_t size = system_value(_SC_PAGESIZE);
+  return pages > 0 && size > 0 ? pages * size : INT64_MAX;
+}
+
 static tl_status device_properties(tl_device_impl *device, tl_properties *p,
                                    tl_error *error) {
   *p = (tl_properties){.compute_capability_major = -1,
@@ -112,7 +119,7 @@ static tl_status device_properties(tl_device_impl *device, tl_properties *p,
   char megahertz[32];
   if (cpuinfo_read("cpu MHz", megahertz, sizeof megahertz))
     p->clock_rate = (int64_t)(strtod(megahertz, NULL) * 1e6);
-  p->total_memory = system_value(_SC_PHYS_PAGES) * system_value(_SC_PAGESIZE);
+  p->total_memory = device_total_memory(device);
   p->queue_depth = device->options.queue_depth;
   return TL_OK;
 }
@@ -148,17 +155,13 @@ void host_device_release(tl_device_impl *device) {
   free(device);
 }
 
-static int64_t device_total_memory(tl_device_impl *device) {
-  (void)device;
-  return system_value(_SC_PHYS_PAGES) * system_value(_SC_PAGESIZE);
-}
-
 static int64_t device_held_memory(tl_device_impl *device) {
   return atomic_load(&device->held);
 }
 
 const tl_backend tl_host_backend = {
     .name = "host",
+    .single = true,
     .enumerate = device_enumerate,
     .describe = device_describe,
     .open = device_open,

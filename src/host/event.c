@@ -75,7 +75,7 @@ tl_status host_event_wait(tl_event_impl *event, double seconds, bool *reached,
   (void)error;
   const host_record *record = event->record;
   *reached = host_stream_wait_place(record->stream, record->place,
-                                    host_deadline(seconds));
+                                    host_deadline(seconds), true);
   return TL_OK;
 }
 
@@ -90,7 +90,7 @@ tl_status host_event_elapsed(tl_event_impl *earlier, tl_event_impl *later,
 
 static void wait_run(const host_operation *operation) {
   host_record *record = operation->with.record;
-  host_stream_wait_place(record->stream, record->place, INT64_MAX);
+  host_stream_wait_place(record->stream, record->place, INT64_MAX, false);
   record_release(record);
 }
 

@@ -104,13 +104,15 @@ struct tl_stream_impl {
   atomic_int references; /* the core, the worker, records of events */
   tl_device_impl *device;
   bool started;          /* the worker runs; the producer's */
-  uint64_t slots_taken;  /* the producer's */
+  uint64_t slots_taken;  /* the producer's: operations that hold a slot */
+  uint64_t others_taken; /* the producer's: operations that hold none */
   host_operation *queue; /* `size` of them, made with the worker */
   uint64_t size;         /* at most `depth` launches and as many others */
   atomic_uint_least64_t pushed;   /* operations put in */
   atomic_uint_least64_t done;     /* operations that have run */
   atomic_uint_least64_t launches; /* of these, launches */
   atomic_uint_least64_t slots;    /* of these, holders of a slot */
+  atomic_uint_least64_t others;   /* of these, the rest */
   atomic_bool sleeping;           /* the worker waits for `wake` */
   atomic_int waiters;             /* threads that wait for `progress` */
   pthread_mutex_t lock;           /* guards what follows */
@@ -137,7 +139,7 @@ int64_t host_deadline(double seconds);
 tl_status host_allocate(tl_device_impl *device, size_t nbytes,
                         tl_memory_impl **memory, tl_error *error);
 void host_release(tl_device_impl *device, tl_memory_impl *memory,
-                  tl_stream_impl *const *streams, size_t count);
+                  const tl_place *uses, size_t count);
 void host_memory_retain(tl_memory_impl *memory);
 void host_memory_release(tl_memory_impl *memory);
 tl_status host_write(tl_device_impl *device, const tl_block *to,
@@ -161,9 +163,10 @@ tl_status host_stream_query(tl_stream_impl *stream, bool *done,
                             tl_error *error);
 tl_status host_stream_wait(tl_stream_impl *stream, uint64_t launches,
                            double seconds, bool *reached, tl_error *error);
-/* Waits until so many operations of any kind have run. */
+/* Waits until so many operations of any kind have run; may_spin: polling, where
+ * the device was opened so. Workers never do. */
 bool host_stream_wait_place(tl_stream_impl *stream, uint64_t place,
-                            int64_t deadline);
+                            int64_t deadline, bool may_spin);
 tl_status host_stream_reserve(tl_stream_impl *stream, bool slot, double seconds,
                               bool *reached, tl_error *error);
 tl_status host_spin(tl_stream_impl *stream, double seconds, tl_error *error);

@@ -42,9 +42,9 @@ void host_memory_release(tl_memory_impl *memory) {
 
 /* Queued operations have references of their own: whoever is last frees. */
 void host_release(tl_device_impl *device, tl_memory_impl *memory,
-                  tl_stream_impl *const *streams, size_t count) {
+                  const tl_place *uses, size_t count) {
   (void)device;
-  (void)streams;
+  (void)uses;
   (void)count;
   host_memory_release(memory);
 }

@@ -91,8 +91,7 @@ static void operation_run(tl_stream_impl *stream, host_operation *operation) {
       host_memory_release(operation->keep[i]);
   if (operation->launch)
     atomic_fetch_add(&stream->launches, 1);
-  if (operation->slot)
-    atomic_fetch_add(&stream->slots, 1);
+  atomic_fetch_add(operation->slot ? &stream->slots : &stream->others, 1);
   atomic_fetch_add(&stream->done, 1);
   progress_announce(stream);
 }
@@ -168,10 +167,10 @@ static tl_status stream_start(tl_stream_impl *stream, tl_error *error) {
 
 /* What a thread can wait for: a count that has to reach a value. */
 static bool count_wait(tl_stream_impl *stream, atomic_uint_least64_t *count,
-                       uint64_t value, int64_t deadline) {
+                       uint64_t value, int64_t deadline, bool may_spin) {
   if (atomic_load(count) >= value)
     return true;
-  if (stream->device->options.wait == TL_WAIT_SPIN) {
+  if (may_spin && stream->device->options.wait == TL_WAIT_SPIN) {
     while (atomic_load(count) < value && host_now() < deadline)
       sched_yield();
     return atomic_load(count) >= value;
@@ -194,18 +193,19 @@ static bool count_wait(tl_stream_impl *stream, atomic_uint_least64_t *count,
 }
 
 bool host_stream_wait_place(tl_stream_impl *stream, uint64_t place,
-                            int64_t deadline) {
-  return count_wait(stream, &stream->done, place, deadline);
+                            int64_t deadline, bool may_spin) {
+  return count_wait(stream, &stream->done, place, deadline, may_spin);
 }
 
 tl_status host_stream_wait(tl_stream_impl *stream, uint64_t launches,
                            double seconds, bool *reached, tl_error *error) {
   (void)error;
   int64_t deadline = host_deadline(seconds);
-  *reached = launches == TL_EVERYTHING
-                 ? host_stream_wait_place(stream, atomic_load(&stream->pushed),
-                                          deadline)
-                 : count_wait(stream, &stream->launches, launches, deadline);
+  *reached =
+      launches == TL_EVERYTHING
+          ? host_stream_wait_place(stream, atomic_load(&stream->pushed),
+                                   deadline, true)
+          : count_wait(stream, &stream->launches, launches, deadline, true);
   return TL_OK;
 }
 
@@ -226,16 +226,11 @@ tl_status host_stream_query(tl_stream_impl *stream, bool *done,
 /* The queue has room for `depth` holders of slots, and for as many others. */
 static bool room_wait(tl_stream_impl *stream, bool slot, double seconds) {
   uint64_t depth = (uint64_t)stream->device->options.queue_depth;
-  uint64_t taken = stream->slots_taken;
-  uint64_t pushed = atomic_load(&stream->pushed);
-  uint64_t slots = slot && taken >= depth ? taken - depth + 1 : 0;
-  uint64_t places = pushed >= stream->size ? pushed - stream->size + 1 : 0;
-  if (atomic_load(&stream->slots) >= slots &&
-      atomic_load(&stream->done) >= places)
-    return true;
-  int64_t deadline = host_deadline(seconds);
-  return count_wait(stream, &stream->slots, slots, deadline) &&
-         count_wait(stream, &stream->done, places, deadline);
+  uint64_t taken = slot ? stream->slots_taken : stream->others_taken;
+  atomic_uint_least64_t *done = slot ? &stream->slots : &stream->others;
+  uint64_t needed = taken >= depth ? taken - depth + 1 : 0;
+  return atomic_load(done) >= needed ||
+         count_wait(stream, done, needed, host_deadline(seconds), true);
 }
 
 tl_status host_stream_reserve(tl_stream_impl *stream, bool slot, double seconds,
@@ -260,7 +255,7 @@ void host_stream_push(tl_stream_impl *stream, const host_operation *operation) {
   for (int i = 0; i < 3; i++)
     if (operation->keep[i] != NULL)
       host_memory_retain(operation->keep[i]);
-  stream->slots_taken += operation->slot;
+  *(operation->slot ? &stream->slots_taken : &stream->others_taken) += 1;
   uint64_t pushed = atomic_load(&stream->pushed);
   stream->queue[pushed % stream->size] = *operation;
   atomic_store(&stream->pushed, pushed + 1);
