@@ -267,7 +267,8 @@ static void test_options_size(void) {
   tl_buffer *a, *b, *c;
   must(product_factors(device, TL_FLOAT32, &a, &b, &error), &error);
   must(product_result(device, TL_FLOAT32, &c, &error), &error);
-  const size_t sizes[] = {0, offsetof(tl_matmul_options, kernel),
+  const size_t sizes[] = {offsetof(tl_matmul_options, stream),
+                          offsetof(tl_matmul_options, kernel),
                           offsetof(tl_matmul_options, transpose_a),
                           offsetof(tl_matmul_options, alpha)};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -279,6 +280,9 @@ static void test_options_size(void) {
     expect_ok(tl_matmul(a, b, c, &options.known, &error), &error);
     product_check(c, "auto", TL_FLOAT32, 0);
   }
+  options.known.size = 0; /* forgotten: not taken for all defaults */
+  expect_fails(tl_matmul(a, b, c, &options.known, &error), TL_INVALID_ARGUMENT,
+               "sizeof(tl_matmul_options)", &error);
   memset(&options, 0x7f, sizeof options);
   options.known = (tl_matmul_options){.size = sizeof options};
   expect_ok(tl_matmul(a, b, c, &options.known, &error), &error);
