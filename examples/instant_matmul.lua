@@ -2,14 +2,13 @@
 -- stopped before the work had run.
 --   lua5.4 instant_matmul.lua [n=size] [calls=10] [svg=path]
 local gpu = require "tidelock"
+local options = require "tidelock.options".read({ ... }, {
+  n = { least = 2 }, calls = { default = 10, least = 2 },
+  svg = { default = "instant_matmul.svg", text = true },
+})
 local plot = require "tidelock.plot"
 local progress = require "tidelock.progress".line()
 
-local options = { calls = 10, svg = "instant_matmul.svg" }
-for _, argument in ipairs { ... } do
-  local name, value = argument:match("^(%w+)=(.+)$")
-  options[assert(name, "options are written name=value")] = tonumber(value) or value
-end
 io.stdout:setvbuf("line") -- the warning on stderr then stands where it belongs
 local dev = gpu.device()
 local stream = dev:default_stream()
@@ -75,11 +74,14 @@ end
 progress("checking the product")
 local sum = check()
 progress()
-print(("the device    says           %-7s [device time, between two events]")
+print(("last call     by the device  %-7s [device time, between two events]")
   :format(plot.seconds(device)))
 print(("the product was checked: its elements add up to %.0f, as they must"):format(sum))
 print(plot.text(costs, { title = "host time of each call (enqueue time)", height = 6 }))
-if plot.svg(options.svg, costs, { title = "Host time of each call", ylabel = "enqueue, s" }) then
-  print("plot: " .. options.svg)
+local written, reason = false, "svg= is empty"
+if options.svg then
+  written, reason = plot.svg(options.svg, costs,
+    { title = "Host time of each call", ylabel = "enqueue, s" })
 end
+print(written and "plot: " .. options.svg or "no plot: " .. reason)
 return { n = n, costs = costs, shown = shown, done = done, wall = wall, device = device, sum = sum }

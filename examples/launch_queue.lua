@@ -2,16 +2,15 @@
 -- there each launch waits for a slot, and the loop's clock measures the queue, not the work.
 --   lua5.4 launch_queue.lua [launches=2000] [depth=1024] [n=size] [spin=seconds] [svg=path]
 local gpu = require "tidelock"
+local options = require "tidelock.options".read({ ... }, {
+  launches = { default = 2000, least = 1 }, depth = { least = 1 }, n = { least = 1 },
+  spin = { number = true }, svg = { default = "launch_queue.svg", text = true },
+})
 local plot = require "tidelock.plot"
 local progress = require "tidelock.progress".line()
 local stats = require "tidelock.stats"
 
 io.stdout:setvbuf("line")
-local options = { launches = 2000, svg = "launch_queue.svg" }
-for _, argument in ipairs { ... } do
-  local name, value = argument:match("^(%w+)=(.+)$")
-  options[assert(name, "options are written name=value")] = tonumber(value) or value
-end
 local launches = options.launches
 local dev = gpu.device(nil, options.depth and { queue_depth = options.depth })
 local depth, stream = dev:properties().queue_depth, dev:default_stream()
@@ -63,16 +62,23 @@ print(plot.text(costs, { title = "host time of each launch (enqueue time)" }))
 if step then
   print(("launches 1-%d cost %s each; from %d on each waits %s for a free slot [enqueue time]")
     :format(step.first - 1, plot.seconds(step.before), step.first, plot.seconds(step.after)))
+else
+  print("no launch waited for a slot: the queue did not fill")
 end
-print(("the loop ended after   %7.3f s [enqueue time, %d launches in flight]")
-  :format(shown, in_flight))
-print(("the work ended after   %7.3f s [wall time, synchronized]"):format(truth))
-print(("the loop showed %.1f %% of the truth; a full queue predicts 1 - %d/%d = %.1f %%")
-  :format(100 * shown / truth, depth, launches, 100 * (1 - depth / launches)))
-print(("synchronized each step %7.3f s [wall time], %s a launch")
-  :format(synchronized, plot.seconds(synchronized / launches)))
-if plot.svg(options.svg, costs, { title = "Host time of each launch", ylabel = "enqueue, s" }) then
-  print("plot: " .. options.svg)
+print(("the loop ended after   %-7s [enqueue time, %d launches in flight]")
+  :format(plot.seconds(shown), in_flight))
+print(("the work ended after   %-7s [wall time, synchronized]"):format(plot.seconds(truth)))
+if step then
+  print(("the loop showed %.1f %% of the truth; a full queue predicts 1 - %d/%d = %.1f %%")
+    :format(100 * shown / truth, depth, launches, 100 * (1 - depth / launches)))
 end
+print(("synchronized each step %-7s [wall time], %s a launch")
+  :format(plot.seconds(synchronized), plot.seconds(synchronized / launches)))
+local written, reason = false, "svg= is empty"
+if options.svg then
+  written, reason = plot.svg(options.svg, costs,
+    { title = "Host time of each launch", ylabel = "enqueue, s" })
+end
+print(written and "plot: " .. options.svg or "no plot: " .. reason)
 return { costs = costs, step = step, depth = depth, n = n, shown = shown, in_flight = in_flight,
   truth = truth, synchronized = synchronized }

@@ -4,14 +4,14 @@ local stats = require "tidelock.stats"
 
 local plot = {}
 
-local scales = { { 1, "s" }, { 1e-3, "ms" }, { 1e-6, "us" }, { 1e-9, "ns" } }
+local scales = { { 1, "s" }, { 1e-3, "ms" }, { 1e-6, "us" } }
 
---- Seconds with a unit: 0.00205 gives "2.05 ms".
+--- Seconds with a unit and three digits: 0.00205 gives "2.05 ms".
 ---@param seconds number
 ---@return string
 function plot.seconds(seconds)
   for _, scale in ipairs(scales) do
-    if math.abs(seconds) >= scale[1] then
+    if math.abs(seconds) >= 0.9995 * scale[1] then -- what three digits round up to the unit
       return string.format("%.3g %s", seconds / scale[1], scale[2])
     end
   end
@@ -37,15 +37,15 @@ local function range_of(values)
 end
 
 --- Draws as many columns as fit, each the median of its stretch of values.
----@param values number[] seconds
+---@param values number[] seconds, one at least
 ---@param options { title: string, width: integer?, height: integer? }
 ---@return string
 function plot.text(values, options)
   local width = math.min(options.width or 64, #values)
-  local height = options.height or 8
   local columns = condense(values, width)
   local low, high = range_of(columns)
-  local step = math.max(high - low, 1e-9) / (height - 1)
+  local height = high > low and (options.height or 8) or 1
+  local step = math.max(high - low, 1e-9) / math.max(height - 1, 1)
   local lines = { options.title }
   for row = height - 1, 0, -1 do
     local cells = {}
@@ -57,27 +57,37 @@ function plot.text(values, options)
     lines[#lines + 1] = (string.format("%10s |%s", label, table.concat(cells)):gsub("%s+$", ""))
   end
   lines[#lines + 1] = string.rep(" ", 11) .. "+" .. string.rep("-", width)
-  local last = tostring(#values)
-  lines[#lines + 1] = string.rep(" ", 12) .. "1" .. string.rep(" ", width - 1 - #last) .. last
-  return table.concat(lines, "\n")
+  local last = #values > 1 and tostring(#values) or ""
+  lines[#lines + 1] = string.rep(" ", 12) .. "1"
+    .. string.rep(" ", math.max(width - 1 - #last, 1)) .. last
+  return (table.concat(lines, "\n"):gsub("%s+$", ""))
+end
+
+local function quote(text)
+  return "'" .. text:gsub("'", "'\\''") .. "'"
 end
 
 --- Writes an SVG with gnuplot.
 ---@param path string
 ---@param values number[] seconds
----@param options { title: string, xlabel: string?, ylabel: string? }
+---@param options { title: string, xlabel: string?, ylabel: string? } plain words
 ---@return boolean written, string? reason
 function plot.svg(path, values, options)
   if not os.execute("command -v gnuplot >/dev/null 2>&1") then
     return false, "gnuplot is not installed"
   end
-  local quoted = path:gsub("['\n]", "")
-  local gnuplot = io.popen("gnuplot 2>/dev/null", "w")
+  local file, reason = io.open(path, "w")
+  if not file then
+    return false, reason
+  end
+  file:close()
+  -- The shell opens the file: to gnuplot a path can also be a command.
+  local gnuplot = io.popen("gnuplot 2>/dev/null >" .. quote(path), "w")
   gnuplot:write(string.format(
-    "set terminal svg size 800,400\nset output '%s'\nset logscale y\nset grid\nset key off\n"
-      .. "set title \"%s\"\nset xlabel \"%s\"\nset ylabel \"%s\"\n"
+    "set terminal svg size 800,400\nset logscale y\nset grid\nset key off\n"
+      .. "set title '%s'\nset xlabel '%s'\nset ylabel '%s'\n"
       .. "plot '-' using 1:2 with points pointtype 7 pointsize 0.3\n",
-    quoted, options.title, options.xlabel or "launch", options.ylabel or "seconds"))
+    options.title, options.xlabel or "launch", options.ylabel or "seconds"))
   for i, value in ipairs(values) do
     gnuplot:write(string.format("%d %.9g\n", i, math.max(value, 1e-9)))
   end

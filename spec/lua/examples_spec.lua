@@ -16,7 +16,9 @@ local function run(name, ...)
   local ok, results = pcall(chunk, ...)
   gpu.on_warning(before)
   gpu.device():close()
-  assert(ok, results)
+  if not ok then
+    error(results, 0)
+  end
   return results, table.concat(printed, "\n")
 end
 
@@ -68,9 +70,28 @@ describe("examples/launch_queue", function()
     assert.is_true(r.synchronized > 0 and r.truth > r.shown)
   end)
 
-  it("refuses an option that is not written name=value", function()
-    assert.error_matches(function() run("launch_queue", "64") end, "options are written name=value")
+  it("says when the queue did not fill, and why there is no plot", function()
+    local r, text = run("launch_queue", "launches=20", "spin=0.0001", "svg=/nonexistent/x.svg")
+    assert.is_nil(r.step)
+    assert.matches("no launch waited for a slot: the queue did not fill", text, 1, true)
+    assert.is_nil(text:find("predicts", 1, true))
+    assert.matches("\nno plot: %S", text)
   end)
+
+  for argument, message in pairs {
+    ["64"] = "'64': options are written name=value; there are: depth, launches, n, spin, svg",
+    ["bogus=3"] = "'bogus=3': options are written name=value; there are",
+    ["launches=0"] = "launches=0: a whole number of at least 1 wanted",
+    ["n=abc"] = "n=abc: a whole number of at least 1 wanted",
+    ["n=1.5"] = "n=1.5: a whole number of at least 1 wanted",
+    ["spin=-1"] = "spin=-1: a number above 0 wanted",
+  } do
+    it("refuses " .. argument, function()
+      local ok, raised = pcall(run, "launch_queue", argument)
+      assert.is_false(ok)
+      assert.equal(message, raised:sub(1, #message))
+    end)
+  end
 end)
 
 describe("examples/instant_matmul", function()
