@@ -1,14 +1,14 @@
 # make demo    both questions, answered on this machine
 # make test    everything that has a right answer; ends in "N passed, N failed"
 # make bench   speed, beside what it is compared with
-# make run SCRIPT=experiment.lua
+# make run SCRIPT=experiment.lua [ARGS="n=1000"]
 # make clean
 #
 # Each sets up what it needs: with apt as root, else it says what to type.
 BUILD ?= build
 export BUILD
-export LUA_PATH_5_4 := $(CURDIR)/lua/?.lua;$(CURDIR)/lua/?/init.lua;$(CURDIR)/?.lua;$(or $(LUA_PATH_5_4),;)
-export LUA_CPATH_5_4 := $(abspath $(BUILD))/?.so;$(or $(LUA_CPATH_5_4),;)
+export LUA_PATH_5_4 := $(CURDIR)/lua/?.lua;$(CURDIR)/lua/?/init.lua;$(CURDIR)/?.lua;$(or $(LUA_PATH_5_4),$(LUA_PATH),;)
+export LUA_CPATH_5_4 := $(abspath $(BUILD))/?.so;$(or $(LUA_CPATH_5_4),$(LUA_CPATH),;)
 
 .PHONY: demo test bench run clean
 
@@ -33,7 +33,7 @@ run:
 	@test -n "$(SCRIPT)" || { echo "make run SCRIPT=experiment.lua"; exit 2; }
 	@sh .ci/install build
 	@sh .ci/build
-	@lua5.4 "$(SCRIPT)"
+	@LUA_PATH_5_4="$(dir $(SCRIPT))?.lua;$$LUA_PATH_5_4" lua5.4 "$(SCRIPT)" $(ARGS)
 
 clean:
 	rm -rf $(BUILD)

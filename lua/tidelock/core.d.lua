@@ -8,7 +8,7 @@
 -- for all recorded uses of the buffer, on every stream.
 --
 -- Errors: a wrong argument, shape or state and a closed object raise a string, before anything is
--- queued. An operation that failed raises a `tidelock.failure`. Every wait can be interrupted: a
+-- queued. An operation that failed raises a `tidelock.failure`. A wait can be interrupted: a
 -- hook (Ctrl-C in the standalone interpreter) runs about every 50 ms meanwhile.
 
 ---@class tidelock.core
@@ -37,6 +37,7 @@ local core = {}
 ---@class tidelock.failure
 ---@field code tidelock.code
 ---@field message string one line, cause last
+---@field where string "script.lua:12: ", or empty; tostring puts it in front
 ---@field asked integer? out of memory: bytes that were wanted
 ---@field live integer? out of memory: bytes held by open buffers
 ---@field free integer? out of memory: bytes that may still be allocated
@@ -124,9 +125,10 @@ local core = {}
 -- ---- the module -----------------------------------------------------------------------------
 
 --- Opens a device; an id that is open already gives the same object. Other options than it was
---- opened with, an unknown option and a wrong ordinal raise a string; a device that is not there
+--- opened with, an unknown option and a malformed ordinal raise a string; a device that is not there
 --- raises code "unsupported", with the reason. Starts no thread and loads no library.
----@param id string "host" is "host:0"; up to "host:7" are devices of their own
+---@param id string? "host" is "host:0"; up to "host:7" are devices of their own; nil: the
+--- environment variable TIDELOCK_DEVICE, else "host"
 ---@param options tidelock.device_options?
 ---@return tidelock.device
 function core.device(id, options) end
@@ -145,7 +147,8 @@ function core.available(id) end
 --- m x n, or all three have the same number of such matrices in front. Without c a new buffer is
 --- made on that stream, and beta must be 0. Raises for shapes and dtypes that do not go together,
 --- for operands or a stream of another device, and for a c that overlaps a or b; raises code
---- "unsupported" for a kernel that is not to be had. With alpha = 0 or k = 0 neither a nor b is
+--- "unsupported" for a kernel or a compute type that is not to be had (an unknown kernel is a
+--- wrong argument: a string). With alpha = 0 or k = 0 neither a nor b is
 --- read, with beta = 0 c is not.
 ---@param a tidelock.buffer
 ---@param b tidelock.buffer

@@ -2,6 +2,7 @@
 -- work was done. The device layer is tidelock.core, declared in core.d.lua.
 local core = require "tidelock.core"
 
+---@class tidelock: tidelock.core
 local gpu = {}
 for name, value in pairs(core) do
   gpu[name] = value
