@@ -125,8 +125,8 @@ local core = {}
 -- ---- the module -----------------------------------------------------------------------------
 
 --- Opens a device; an id that is open already gives the same object. Other options than it was
---- opened with, an unknown option and a malformed ordinal raise a string; a device that is not there
---- raises code "unsupported", with the reason. Starts no thread and loads no library.
+--- opened with, an unknown option and a malformed ordinal raise a string; a device that is not
+--- there raises code "unsupported", with the reason. Starts no thread and loads no library.
 ---@param id string? "host" is "host:0"; up to "host:7" are devices of their own; nil: the
 --- environment variable TIDELOCK_DEVICE, else "host"
 ---@param options tidelock.device_options?
