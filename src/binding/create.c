@@ -68,6 +68,8 @@ static int push_filled(lua_State *L, int value, int arg) {
   tl_device *device = tl_checkobject(L, 1, TL_DEVICE);
   int32_t dimensions = tl_checkshape(L, 2, shape);
   fill_options options = check_fill_options(L, arg);
+  unsigned char element[TL_ELEMENT_ROOM];
+  tl_checknumber(L, value, options.dtype, element);
   tl_buffer *buffer =
       tl_pushbuffer(L, device, options.dtype, dimensions, shape, NULL, NULL);
   tl_stream *stream;
@@ -76,8 +78,6 @@ static int push_filled(lua_State *L, int value, int arg) {
     options = check_fill_options(L, arg);
     stream = tl_readystream(L, device, options.stream, true);
   } while (stream == NULL);
-  unsigned char element[TL_ELEMENT_ROOM];
-  tl_packnumber(L, value, options.dtype, element);
   tl_check(L, tl_buffer_fill(buffer, element, stream, &error), &error);
   return 1;
 }
@@ -90,7 +90,6 @@ static int create_zeros(lua_State *L) {
 
 static int create_full(lua_State *L) {
   lua_settop(L, 5);
-  luaL_checknumber(L, 3);
   return push_filled(L, 3, 4);
 }
 

@@ -90,7 +90,7 @@ static int transfer_get(lua_State *L) {
   tl_waitfor(L, 1, TL_BUFFER, -1);
   tl_check(L, tl_buffer_get(tl_checkbuffer(L, &layout), index, element, &error),
            &error);
-  lua_pushnumber(L, tl_dtype_unpack(layout.dtype, element));
+  tl_pushelement(L, layout.dtype, element);
   return 1;
 }
 
@@ -101,8 +101,7 @@ static int transfer_set(lua_State *L) {
   tl_error error;
   tl_checkbuffer(L, &layout);
   check_index(L, &layout, index);
-  luaL_checknumber(L, 2 + layout.dimensions);
-  tl_packnumber(L, 2 + layout.dimensions, layout.dtype, element);
+  tl_checknumber(L, 2 + layout.dimensions, layout.dtype, element);
   tl_waitfor(L, 1, TL_BUFFER, -1);
   tl_check(L, tl_buffer_set(tl_checkbuffer(L, &layout), index, element, &error),
            &error);
@@ -118,10 +117,9 @@ static int transfer_fill(lua_State *L) {
   tl_buffer *buffer;
   tl_stream *stream;
   unsigned char element[TL_ELEMENT_ROOM];
-  luaL_checknumber(L, 2);
   do {
     buffer = tl_checkbuffer(L, &layout);
-    tl_packnumber(L, 2, layout.dtype, element);
+    tl_checknumber(L, 2, layout.dtype, element);
     stream =
         tl_readystream(L, tl_buffer_device(buffer), tl_optstream(L, 3), true);
   } while (stream == NULL);
