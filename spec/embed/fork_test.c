@@ -309,7 +309,7 @@ static int parent_blas_running(void) {
   for (int i = 0; i < 10; i++) {
     if (!blas_begin(&device, &c))
       return 1;
-    if (in_child_for(5, child_blas) != 0 || last_element(c) != LARGE)
+    if (in_child_for(20, child_blas) != 0 || last_element(c) != LARGE)
       return 2;
     tl_buffer_release(c);
     tl_device_release(device);
@@ -328,7 +328,7 @@ static void test_blas_running(void) {
   expect(last_element(c) == LARGE);
   tl_buffer_release(c);
   tl_device_release(device);
-  expect(in_child_for(10, parent_blas_running) == 0);
+  expect(in_child_for(60, parent_blas_running) == 0);
 }
 
 static void test_blas_exit(void) {

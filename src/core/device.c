@@ -282,6 +282,8 @@ tl_status tl_device_memory(tl_device *device, tl_memory_info *info,
   int64_t held = device->backend->held_memory(device->impl);
   info->live = atomic_load(&device->live);
   info->peak = atomic_load(&device->peak);
+  if (info->peak < info->live) /* another thread is about to note it */
+    info->peak = info->live;
   info->pending = held > info->live ? held - info->live : 0;
   info->limit = device->memory_limit;
   info->total = device->total_memory;
