@@ -54,7 +54,15 @@ typedef struct tl_error {
   char text[992];  /* lower case, one line, cause last */
 } tl_error;
 
-typedef enum tl_dtype { TL_FLOAT32 = 0, TL_FLOAT64, TL_DTYPE_COUNT } tl_dtype;
+typedef enum tl_dtype {
+  TL_FLOAT32 = 0,
+  TL_FLOAT64,
+  TL_FLOAT16,  /* IEEE 754 binary16 */
+  TL_BFLOAT16, /* the upper half of a float32 */
+  TL_INT32,
+  TL_INT8,
+  TL_DTYPE_COUNT
+} tl_dtype;
 
 typedef enum tl_wait {
   TL_WAIT_BLOCK = 0, /* a waiting thread sleeps */
@@ -166,9 +174,13 @@ const char *tl_dtype_name(int32_t dtype); /* "float32"; NULL: no such type */
 int64_t tl_dtype_size(int32_t dtype);     /* bytes */
 /* The dtype of that name, or -1. */
 int32_t tl_dtype_find(const char *name);
-/* One number to one element, rounded once to nearest even, and back. */
-void tl_dtype_pack(int32_t dtype, double value, void *element);
-void tl_dtype_pack_integer(int32_t dtype, int64_t value, void *element);
+bool tl_dtype_is_integer(int32_t dtype);
+/* One number to one element, rounded once to nearest even; overflow is
+ * infinity, NaN stays NaN. An integer type takes integers in its range and
+ * nothing else: false, and the element is left alone. */
+bool tl_dtype_pack(int32_t dtype, double value, void *element);
+bool tl_dtype_pack_integer(int32_t dtype, int64_t value, void *element);
+/* The number that an element is: exact for every type. */
 double tl_dtype_unpack(int32_t dtype, const void *element);
 
 /* ---- devices --------------------------------------------------------------

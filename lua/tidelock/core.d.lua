@@ -15,7 +15,7 @@
 ---@field version string "major.minor.patch"
 local core = {}
 
----@alias tidelock.dtype "float32" | "float64"
+---@alias tidelock.dtype "float32" | "float64" | "float16" | "bfloat16" | "int32" | "int8"
 
 --- 1 to 3 dimensions of at least 0 elements; an integer is one dimension.
 ---@alias tidelock.shape integer | integer[]

@@ -93,11 +93,27 @@ int32_t tl_optdtype(lua_State *L, int arg) {
   return tl_readdtype(L, arg);
 }
 
-void tl_packnumber(lua_State *L, int index, int32_t dtype, void *element) {
-  if (lua_isinteger(L, index))
-    tl_dtype_pack_integer(dtype, lua_tointeger(L, index), element);
+bool tl_packnumber(lua_State *L, int index, int32_t dtype, void *element) {
+  return lua_isinteger(L, index)
+             ? tl_dtype_pack_integer(dtype, lua_tointeger(L, index), element)
+             : tl_dtype_pack(dtype, lua_tonumber(L, index), element);
+}
+
+void tl_checknumber(lua_State *L, int arg, int32_t dtype, void *element) {
+  luaL_checktype(L, arg, LUA_TNUMBER);
+  if (!tl_packnumber(L, arg, dtype, element))
+    luaL_argerror(L, arg,
+                  lua_pushfstring(L, "%s is no %s",
+                                  luaL_tolstring(L, arg, NULL),
+                                  tl_dtype_name(dtype)));
+}
+
+void tl_pushelement(lua_State *L, int32_t dtype, const void *element) {
+  double value = tl_dtype_unpack(dtype, element);
+  if (tl_dtype_is_integer(dtype))
+    lua_pushinteger(L, (lua_Integer)value);
   else
-    tl_dtype_pack(dtype, lua_tonumber(L, index), element);
+    lua_pushnumber(L, value);
 }
 
 double tl_optseconds(lua_State *L, int arg) {

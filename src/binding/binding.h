@@ -90,8 +90,13 @@ int32_t tl_readdtype(lua_State *L, int index);
 const char *tl_readstring(lua_State *L, int index, const char *what);
 enum { TL_ELEMENT_ROOM = 16 }; /* bytes that hold an element of any dtype */
 
-/* The number at the index as one packed element. */
-void tl_packnumber(lua_State *L, int index, int32_t dtype, void *element);
+/* The number at the index as one packed element; false: the type, an integer
+ * one, does not hold it. */
+bool tl_packnumber(lua_State *L, int index, int32_t dtype, void *element);
+/* The same for an argument: an error where it is no number or does not fit. */
+void tl_checknumber(lua_State *L, int arg, int32_t dtype, void *element);
+/* Pushes an element: an integer for an integer type, else a float. */
+void tl_pushelement(lua_State *L, int32_t dtype, const void *element);
 /* A time limit in seconds; absent: negative, none. */
 double tl_optseconds(lua_State *L, int arg);
 /* A stream, a table {stream=}, or nothing: NULL. */

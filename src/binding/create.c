@@ -81,14 +81,14 @@ static int push_filled(lua_State *L, int value, int arg, int last) {
   tl_checkobject(L, 1, TL_DEVICE);
   int32_t dimensions = tl_checkshape(L, 2, shape);
   fill_options options = check_fill_options(L, arg, last);
+  unsigned char element[TL_ELEMENT_ROOM];
+  tl_checknumber(L, value, options.dtype, element);
   tl_buffer *buffer = tl_pushbuffer(L, 0, options.dtype, dimensions, shape);
   do {
     options = check_fill_options(L, arg, last);
     stream = tl_readystream(L, tl_checkobject(L, 1, TL_DEVICE), options.stream,
                             true);
   } while (stream == NULL);
-  unsigned char element[TL_ELEMENT_ROOM];
-  tl_packnumber(L, value, options.dtype, element);
   tl_check(L, tl_buffer_fill(buffer, element, stream, &error), &error);
   return 1;
 }
@@ -103,7 +103,6 @@ static int create_zeros(lua_State *L) {
 static int create_full(lua_State *L) {
   tl_checkcount(L, 5);
   lua_settop(L, 5);
-  luaL_checktype(L, 3, LUA_TNUMBER);
   return push_filled(L, 3, 4, 5);
 }
 

@@ -48,8 +48,8 @@ typedef struct reader {
   int64_t place[TL_MAX_DIMENSIONS]; /* from 1 */
 } reader;
 
-static void wrong_element(lua_State *L, const reader *r, int32_t depth,
-                          const char *wanted) {
+/* Pushes the place, "4" or "[2][3]". */
+static const char *push_place(lua_State *L, const reader *r, int32_t depth) {
   luaL_Buffer text;
   luaL_buffinit(L, &text);
   for (int32_t i = 0; i <= depth; i++) {
@@ -57,8 +57,20 @@ static void wrong_element(lua_State *L, const reader *r, int32_t depth,
     luaL_addvalue(&text);
   }
   luaL_pushresult(&text);
-  luaL_error(L, "element %s is %s, %s wanted", lua_tostring(L, -1),
-             luaL_typename(L, -2), wanted);
+  return lua_tostring(L, -1);
+}
+
+static void wrong_element(lua_State *L, const reader *r, int32_t depth,
+                          const char *wanted) {
+  const char *got = luaL_typename(L, -1);
+  luaL_error(L, "element %s is %s, %s wanted", push_place(L, r, depth), got,
+             wanted);
+}
+
+static void wrong_number(lua_State *L, const reader *r, int32_t depth) {
+  const char *got = luaL_tolstring(L, -1, NULL);
+  luaL_error(L, "element %s is %s, which is no %s", push_place(L, r, depth),
+             got, tl_dtype_name(r->layout->dtype));
 }
 
 /* Reads `count` numbers of the table at the index. */
@@ -68,7 +80,8 @@ static void read_row(lua_State *L, int index, reader *r, int32_t depth,
     r->place[depth] = i;
     if (get_element(L, index, i) != LUA_TNUMBER)
       wrong_element(L, r, depth, "a number");
-    tl_packnumber(L, -1, r->layout->dtype, r->next);
+    if (!tl_packnumber(L, -1, r->layout->dtype, r->next))
+      wrong_number(L, r, depth);
     r->next += r->element_size;
     lua_pop(L, 1);
   }
@@ -130,7 +143,7 @@ static void push_nested(lua_State *L, reader *r, int32_t depth) {
   lua_createtable(L, count < INT32_MAX ? (int)count : 0, 0);
   for (int64_t i = 1; i <= count; i++) {
     if (depth == TL_MAX_DIMENSIONS - 1 || depth == r->layout->dimensions - 1) {
-      lua_pushnumber(L, tl_dtype_unpack(r->layout->dtype, r->next));
+      tl_pushelement(L, r->layout->dtype, r->next);
       r->next += r->element_size;
     } else {
       push_nested(L, r, depth + 1);

@@ -94,7 +94,7 @@ static int transfer_get(lua_State *L) {
   tl_waitfor(L, 1, TL_BUFFER, -1);
   tl_check(L, tl_buffer_get(tl_checkbuffer(L, &layout), index, element, &error),
            &error);
-  lua_pushnumber(L, tl_dtype_unpack(layout.dtype, element));
+  tl_pushelement(L, layout.dtype, element);
   return 1;
 }
 
@@ -106,8 +106,7 @@ static int transfer_set(lua_State *L) {
   tl_checkbuffer(L, &layout);
   tl_checkcount(L, 2 + layout.dimensions);
   check_index(L, &layout, index);
-  luaL_checktype(L, 2 + layout.dimensions, LUA_TNUMBER);
-  tl_packnumber(L, 2 + layout.dimensions, layout.dtype, element);
+  tl_checknumber(L, 2 + layout.dimensions, layout.dtype, element);
   tl_waitfor(L, 1, TL_BUFFER, -1);
   tl_check(L, tl_buffer_set(tl_checkbuffer(L, &layout), index, element, &error),
            &error);
@@ -124,14 +123,13 @@ static int transfer_fill(lua_State *L) {
   tl_stream *stream;
   unsigned char element[TL_ELEMENT_ROOM];
   tl_checkbuffer(L, &layout);
-  luaL_checktype(L, 2, LUA_TNUMBER);
+  tl_checknumber(L, 2, layout.dtype, element);
   tl_checkcount(L, 3);
   do { /* reading options may run a finalizer, so the buffer comes last */
     stream = tl_optstream(L, 3);
     buffer = tl_checkbuffer(L, &layout);
     stream = tl_readystream(L, tl_buffer_device(buffer), stream, true);
   } while (stream == NULL);
-  tl_packnumber(L, 2, layout.dtype, element);
   tl_check(L, tl_buffer_fill(buffer, element, stream, &error), &error);
   lua_settop(L, 1);
   return 1;

@@ -53,20 +53,35 @@ typedef struct tl_operand {
   bool transpose;
 } tl_operand;
 
+/* The types that matmul combines: one for each row of the table in dtype.c,
+ * which says what a, b and c are and what the sums are made in. */
+typedef enum tl_matmul_type {
+  TL_MATMUL_FLOAT32 = 0,
+  TL_MATMUL_TF32, /* float32, inputs rounded to tf32 */
+  TL_MATMUL_FLOAT64,
+  TL_MATMUL_FLOAT16, /* sums in float32, c float16 */
+  TL_MATMUL_FLOAT16_FLOAT32,
+  TL_MATMUL_BFLOAT16, /* sums in float32, c bfloat16 */
+  TL_MATMUL_BFLOAT16_FLOAT32,
+  TL_MATMUL_INT32,      /* wraps */
+  TL_MATMUL_INT8_INT32, /* wraps */
+  TL_MATMUL_TYPE_COUNT
+} tl_matmul_type;
+
 /* c = alpha * op(a) * op(b) + beta * c, in row order. k = 0 means c = beta * c
  * without a look at a and b; beta = 0 means that c is not read. */
 typedef struct tl_matmul_problem {
   tl_operand a, b, c;
   int64_t m, n, k, batch; /* all but k at least 1 */
-  double alpha, beta;
-  tl_dtype dtype; /* of a, b and c */
+  double alpha, beta;     /* integers where the sums are */
+  tl_matmul_type type;    /* of a, b, c and the sums */
 } tl_matmul_problem;
 
 typedef struct tl_kernel {
   const char *name;
   const char *shapes; /* in words */
   const char *note;   /* how it works */
-  uint32_t dtypes;    /* bit 1 << dtype for each it accepts */
+  uint32_t types;     /* bit 1 << tl_matmul_type for each it accepts */
 } tl_kernel;
 
 typedef struct tl_backend {

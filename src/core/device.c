@@ -75,7 +75,8 @@ tl_status tl_device_open(const char *id, const tl_device_options *given,
   if (device == NULL)
     return TL_OUT_OF_MEMORY;
   atomic_init(&device->references, 1);
-  atomic_init(&device->auto_kernel, -1);
+  for (int i = 0; i < TL_MATMUL_TYPE_COUNT; i++)
+    atomic_init(&device->auto_kernel[i], -1);
   device->backend = backend;
   device->options = options;
   tl_id_write(backend, ordinal, device->id, sizeof device->id);

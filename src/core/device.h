@@ -24,7 +24,8 @@ struct tl_device {
   atomic_int_least64_t peak;    /* the highest live has been */
   atomic_int_least64_t buffers; /* open buffers with memory of their own */
   atomic_int_least64_t objects; /* everything open */
-  atomic_int auto_kernel;       /* what "auto" means; -1: not asked yet */
+  atomic_int auto_kernel[TL_MATMUL_TYPE_COUNT]; /* what "auto" is; -1: not
+                                                   asked yet */
 
   pthread_mutex_t lock; /* guards what follows, and finish() */
   tl_error cause;       /* why it is lost; fixed once state says so */

@@ -128,30 +128,34 @@ static bool is_auto(const char *kernel) {
   return kernel == NULL || strcmp(kernel, "auto") == 0;
 }
 
-/* The table of kernels is a ladder: "auto" is the last one that is to be had,
- * asked for once. */
-static tl_status kernel_choose(tl_device *device, tl_dtype dtype,
+static bool kernel_takes(const tl_device *device, int32_t kernel,
+                         tl_matmul_type type) {
+  return (device->backend->kernels[kernel].types >> type & 1u) != 0;
+}
+
+/* The table of kernels is a ladder: "auto" is the last one that is to be had
+ * for the type, asked for once. */
+static tl_status kernel_choose(tl_device *device, tl_matmul_type type,
                                int32_t *kernel, tl_error *error) {
-  const tl_backend *backend = device->backend;
-  int32_t known = atomic_load(&device->auto_kernel);
-  if (known >= 0 && (backend->kernels[known].dtypes >> dtype & 1u) != 0) {
-    *kernel = known;
+  *kernel = atomic_load(&device->auto_kernel[type]);
+  if (*kernel >= 0)
     return TL_OK;
-  }
-  for (int32_t i = backend->kernel_count - 1; i >= 0; i--) {
-    if ((backend->kernels[i].dtypes >> dtype & 1u) == 0)
+  for (int32_t i = device->backend->kernel_count - 1; i >= 0; i--) {
+    if (!kernel_takes(device, i, type))
       continue;
     tl_status status = tl_call_prepare(device, i, error);
     if (status == TL_UNSUPPORTED && i > 0)
       continue;
     if (status != TL_OK)
       return status;
-    atomic_store(&device->auto_kernel, i);
+    atomic_store(&device->auto_kernel[type], i);
     *kernel = i;
     return TL_OK;
   }
-  return tl_fail(error, TL_UNSUPPORTED, "matmul: %s has no kernel for %s",
-                 device->id, tl_dtype_name((int32_t)dtype));
+  return tl_fail(error, TL_UNSUPPORTED,
+                 "matmul: %s has no kernel for %s with sums in %s", device->id,
+                 tl_dtype_name((int32_t)tl_matmul_type_input(type)),
+                 tl_matmul_type_compute(type));
 }
 
 static tl_status kernel_find(tl_device *device, const char *name,
@@ -174,17 +178,19 @@ static tl_status kernel_find(tl_device *device, const char *name,
 }
 
 static tl_status kernel_select(tl_device *device, const char *name,
-                               tl_dtype dtype, int32_t *kernel,
+                               tl_matmul_type type, int32_t *kernel,
                                tl_error *error) {
   if (is_auto(name))
-    return kernel_choose(device, dtype, kernel, error);
+    return kernel_choose(device, type, kernel, error);
   tl_status status = kernel_find(device, name, kernel, error);
   if (status != TL_OK)
     return status;
-  if ((device->backend->kernels[*kernel].dtypes >> dtype & 1u) == 0)
+  if (!kernel_takes(device, *kernel, type))
     return tl_fail(error, TL_UNSUPPORTED,
-                   "matmul: kernel '%s' of %s does not take %s", name,
-                   device->id, tl_dtype_name((int32_t)dtype));
+                   "matmul: kernel '%s' of %s does not take %s with sums in %s",
+                   name, device->id,
+                   tl_dtype_name((int32_t)tl_matmul_type_input(type)),
+                   tl_matmul_type_compute(type));
   return tl_call_prepare(device, *kernel, error);
 }
 
@@ -193,10 +199,21 @@ tl_status tl_matmul_prepare(tl_device *device, const char *kernel,
   int32_t index;
   tl_status status = tl_device_check(device, error);
   if (status != TL_OK || is_auto(kernel))
-    return status == TL_OK ? kernel_choose(device, TL_FLOAT32, &index, error)
-                           : status;
+    return status == TL_OK
+               ? kernel_choose(device, TL_MATMUL_FLOAT32, &index, error)
+               : status;
   status = kernel_find(device, kernel, &index, error);
   return status == TL_OK ? tl_call_prepare(device, index, error) : status;
+}
+
+static bool kernel_takes_dtype(const tl_device *device, int32_t kernel,
+                               int32_t dtype) {
+  bool takes = false;
+  for (int32_t type = 0; type < TL_MATMUL_TYPE_COUNT; type++)
+    takes =
+        takes || (kernel_takes(device, kernel, (tl_matmul_type)type) &&
+                  (int32_t)tl_matmul_type_input((tl_matmul_type)type) == dtype);
+  return takes;
 }
 
 bool tl_device_matmul_kernel(tl_device *device, int32_t index,
@@ -207,11 +224,11 @@ bool tl_device_matmul_kernel(tl_device *device, int32_t index,
   const tl_kernel *kernel = &device->backend->kernels[index];
   snprintf(info->name, sizeof info->name, "%s", kernel->name);
   snprintf(info->shapes, sizeof info->shapes, "%s", kernel->shapes);
-  for (int32_t i = 0; i < TL_DTYPE_COUNT; i++) {
+  for (int32_t dtype = 0; dtype < TL_DTYPE_COUNT; dtype++) {
     size_t used = strlen(info->dtypes);
-    if ((kernel->dtypes >> i & 1u) != 0)
+    if (kernel_takes_dtype(device, index, dtype))
       snprintf(info->dtypes + used, sizeof info->dtypes - used, "%s%s",
-               used > 0 ? " " : "", tl_dtype_name(i));
+               used > 0 ? " " : "", tl_dtype_name(dtype));
   }
   tl_error reason;
   info->available = tl_device_check(device, &reason) == TL_OK &&
@@ -244,6 +261,16 @@ static tl_operand operand_of(const tl_buffer *buffer, const matrix *m,
                       .transpose = transpose};
 }
 
+/* Integer sums have integer factors. */
+static tl_status factor_check(const char *name, double value, tl_error *error) {
+  int32_t ignored;
+  if (tl_dtype_pack(TL_INT32, value, &ignored))
+    return TL_OK;
+  return tl_fail(error, TL_INVALID_ARGUMENT,
+                 "matmul: %s must be an int32 where the sums are, got %g", name,
+                 value);
+}
+
 /* Everything that can be wrong with the operands; fills the problem in. */
 static tl_status problem_read(tl_buffer *a, tl_buffer *b, tl_buffer *c,
                               const tl_matmul_options *options,
@@ -251,11 +278,13 @@ static tl_status problem_read(tl_buffer *a, tl_buffer *b, tl_buffer *c,
   bool transpose_a = options->transpose_a != 0;
   bool transpose_b = options->transpose_b != 0;
   matrix x, y, z = {0};
+  tl_matmul_type type = TL_MATMUL_FLOAT32;
   tl_layout wanted;
   tl_status status = devices_check(a, b, c, error);
   if (status == TL_OK)
-    status = tl_dtype_check_matmul(a->layout.dtype, b->layout.dtype,
-                                   c->layout.dtype, options->compute, error);
+    status =
+        tl_dtype_check_matmul(a->layout.dtype, b->layout.dtype, c->layout.dtype,
+                              options->compute, &type, error);
   if (status == TL_OK)
     status = inputs_check(a, b, transpose_a, transpose_b, &x, &y, error);
   if (status != TL_OK)
@@ -280,7 +309,14 @@ static tl_status problem_read(tl_buffer *a, tl_buffer *b, tl_buffer *c,
                           .batch = z.batch,
                           .alpha = options->alpha != NULL ? *options->alpha : 1,
                           .beta = options->beta != NULL ? *options->beta : 0,
-                          .dtype = (tl_dtype)c->layout.dtype};
+                          .type = type};
+  if (tl_matmul_type_is_integer(type)) {
+    status = factor_check("alpha", problem->alpha, error);
+    if (status == TL_OK)
+      status = factor_check("beta", problem->beta, error);
+    if (status != TL_OK)
+      return status;
+  }
   if (problem->alpha == 0)
     problem->k = 0; /* the BLAS's rule: a and b are not read */
   return TL_OK;
@@ -294,6 +330,7 @@ tl_status tl_matmul_result(tl_buffer *a, tl_buffer *b,
   tl_device *device = tl_buffer_device(a);
   tl_stream *stream;
   matrix x, y;
+  tl_matmul_type type = TL_MATMUL_FLOAT32;
   int32_t kernel;
   int32_t dtype = tl_dtype_matmul_result(a->layout.dtype, b->layout.dtype);
   tl_status status = options_read(given, &options, error);
@@ -305,15 +342,14 @@ tl_status tl_matmul_result(tl_buffer *a, tl_buffer *b,
         tl_dtype_name(a->layout.dtype), tl_dtype_name(b->layout.dtype));
   if (status == TL_OK)
     status = tl_dtype_check_matmul(a->layout.dtype, b->layout.dtype, dtype,
-                                   options.compute, error);
+                                   options.compute, &type, error);
   if (status == TL_OK)
     status = inputs_check(a, b, options.transpose_a != 0,
                           options.transpose_b != 0, &x, &y, error);
   if (status == TL_OK)
     status = tl_stream_choose(device, options.stream, &stream, error);
   if (status == TL_OK)
-    status =
-        kernel_select(device, options.kernel, (tl_dtype)dtype, &kernel, error);
+    status = kernel_select(device, options.kernel, type, &kernel, error);
   if (status != TL_OK)
     return status;
   result_layout(a, &x, &y, dtype, result);
@@ -336,7 +372,7 @@ static tl_status matmul_enqueue(tl_launch *launch,
     status = tl_call_matmul(launch->stream, kernel, problem, error);
     do
       kernel--;
-    while (kernel >= 0 && (kernels[kernel].dtypes >> problem->dtype & 1u) == 0);
+    while (kernel >= 0 && (kernels[kernel].types >> problem->type & 1u) == 0);
   } while (status == TL_UNSUPPORTED && step_down && kernel >= 0);
   return status;
 }
@@ -357,7 +393,7 @@ tl_status tl_matmul(tl_buffer *a, tl_buffer *b, tl_buffer *c,
     status = tl_stream_choose(device, options.stream, &launch.stream, error);
   if (status == TL_OK)
     status =
-        kernel_select(device, options.kernel, problem.dtype, &kernel, error);
+        kernel_select(device, options.kernel, problem.type, &kernel, error);
   if (status != TL_OK || c->layout.size == 0)
     return status;
   status = tl_launch_begin(&launch, error);

@@ -152,7 +152,7 @@ static void panel_run(const host_operation *operation, panel at) {
   double beta = at.first == 0 ? p->beta : 1;
   const void *x = p->a.memory->bytes, *y = p->b.memory->bytes;
   void *z = p->c.memory->bytes;
-  if (p->dtype == TL_FLOAT32)
+  if (p->type == TL_MATMUL_FLOAT32)
     operation->blas->sgemm(ROW_MAJOR, trans_a, trans_b, (int)at.rows, (int)p->n,
                            (int)at.depth, (float)p->alpha, (const float *)x + a,
                            (int)p->a.ld, (const float *)y + b, (int)p->b.ld,

@@ -2,6 +2,7 @@
 #include "host/host.h"
 
 #include <limits.h>
+#include <string.h>
 
 enum { TILE_ROWS = 32, TILE_COLUMNS = 128, TILE_DEPTH = 64 };
 
@@ -9,33 +10,122 @@ static int64_t smaller(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-#define REAL float
-#define NAME(name) name##_float32
-#define VIEW NAME(view)
-#define VIEW_OF NAME(view_of)
-#define OUTPUT_OF NAME(output_of)
-#define STORE NAME(store)
-#define SCALE NAME(scale)
-#define PACK NAME(pack)
-#define TILE NAME(tile)
-#define NAIVE_ONE NAME(naive_one)
-#define TILED_ONE NAME(tiled_one)
-#define NAIVE_RUN NAME(naive_run)
-#define TILED_RUN NAME(tiled_run)
-#include "host/matmul_real.h"
-#undef REAL
-#undef NAME
-#define REAL double
-#define NAME(name) name##_float64
-#include "host/matmul_real.h"
+/* The narrow floats by way of float, which holds every one of them. */
+static float float16_load(uint16_t bits) {
+  uint32_t sign = (uint32_t)(bits & 0x8000) << 16;
+  uint32_t magnitude = (uint32_t)(bits & 0x7fff) << 13;
+  float value;
+  if ((bits & 0x7c00) == 0x7c00) { /* infinity, NaN */
+    uint32_t special = sign | 0x7f800000 | magnitude;
+    memcpy(&value, &special, sizeof value);
+    return value;
+  }
+  /* The exponent is 112 too small; a multiplication corrects subnormals too. */
+  memcpy(&value, &magnitude, sizeof value);
+  value *= 0x1p112f;
+  return sign != 0 ? -value : value;
+}
 
-enum { FLOATS = 1u << TL_FLOAT32 | 1u << TL_FLOAT64 };
+static float bfloat16_load(uint16_t bits) {
+  uint32_t single = (uint32_t)bits << 16;
+  float value;
+  memcpy(&value, &single, sizeof value);
+  return value;
+}
+
+static uint16_t float16_keep(float sum) {
+  uint16_t bits;
+  tl_dtype_pack(TL_FLOAT16, (double)sum, &bits);
+  return bits;
+}
+
+static uint16_t bfloat16_keep(float sum) {
+  uint16_t bits;
+  tl_dtype_pack(TL_BFLOAT16, (double)sum, &bits);
+  return bits;
+}
+
+#define NAME(x) x##_float32
+#define INPUT float
+#define LOAD(x) (x)
+#define SUM float
+#define OUTPUT float
+#define FETCH(x) (x)
+#define KEEP(x) (x)
+#include "host/matmul_type.h"
+
+#define NAME(x) x##_float64
+#define INPUT double
+#define LOAD(x) (x)
+#define SUM double
+#define OUTPUT double
+#define FETCH(x) (x)
+#define KEEP(x) (x)
+#include "host/matmul_type.h"
+
+#define NAME(x) x##_float16
+#define INPUT uint16_t
+#define LOAD(x) float16_load(x)
+#define SUM float
+#define OUTPUT uint16_t
+#define FETCH(x) float16_load(x)
+#define KEEP(x) float16_keep(x)
+#include "host/matmul_type.h"
+
+#define NAME(x) x##_float16_float32
+#define INPUT uint16_t
+#define LOAD(x) float16_load(x)
+#define SUM float
+#define OUTPUT float
+#define FETCH(x) (x)
+#define KEEP(x) (x)
+#include "host/matmul_type.h"
+
+#define NAME(x) x##_bfloat16
+#define INPUT uint16_t
+#define LOAD(x) bfloat16_load(x)
+#define SUM float
+#define OUTPUT uint16_t
+#define FETCH(x) bfloat16_load(x)
+#define KEEP(x) bfloat16_keep(x)
+#include "host/matmul_type.h"
+
+#define NAME(x) x##_bfloat16_float32
+#define INPUT uint16_t
+#define LOAD(x) bfloat16_load(x)
+#define SUM float
+#define OUTPUT float
+#define FETCH(x) (x)
+#define KEEP(x) (x)
+#include "host/matmul_type.h"
+
+#define NAME(x) x##_int32
+#define INPUT int32_t
+#define LOAD(x) ((uint32_t)(x))
+#define SUM uint32_t
+#define OUTPUT int32_t
+#define FETCH(x) ((uint32_t)(x))
+#define KEEP(x) ((int32_t)(x))
+#include "host/matmul_type.h"
+
+#define NAME(x) x##_int8_int32
+#define INPUT int8_t
+#define LOAD(x) ((uint32_t)(x))
+#define SUM uint32_t
+#define OUTPUT int32_t
+#define FETCH(x) ((uint32_t)(x))
+#define KEEP(x) ((int32_t)(x))
+#include "host/matmul_type.h"
+
+#define FLOATS (1u << TL_MATMUL_FLOAT32 | 1u << TL_MATMUL_FLOAT64)
+/* tf32 is a format of tensor cores: the host does not have it. */
+#define ALL ((1u << TL_MATMUL_TYPE_COUNT) - 1 - (1u << TL_MATMUL_TF32))
 
 const tl_kernel host_kernels[HOST_KERNELS] = {
     [HOST_NAIVE] = {"naive", "any, batches, transposes, row strides",
-                    "one element after the other, row index first", FLOATS},
+                    "one element after the other, row index first", ALL},
     [HOST_TILED] = {"tiled", "any, batches, transposes, row strides",
-                    "tiles of 32 x 128 x 64 that stay in cache", FLOATS},
+                    "tiles of 32 x 128 x 64 that stay in cache", ALL},
     [HOST_BLAS] = {"blas", "each dimension below 2^31; batches one by one",
                    "cblas_sgemm and cblas_dgemm of the system's CBLAS", FLOATS},
 };
@@ -64,11 +154,20 @@ static tl_status blas_check(const tl_matmul_problem *p, tl_error *error) {
   return TL_OK;
 }
 
-static void (*const runs[HOST_KERNELS][TL_DTYPE_COUNT])(
+static void (*const runs[TL_MATMUL_TYPE_COUNT][HOST_KERNELS])(
     const host_operation *) = {
-    [HOST_NAIVE] = {naive_run_float32, naive_run_float64},
-    [HOST_TILED] = {tiled_run_float32, tiled_run_float64},
-    [HOST_BLAS] = {host_matmul_blas, host_matmul_blas},
+    [TL_MATMUL_FLOAT32] = {naive_run_float32, tiled_run_float32,
+                           host_matmul_blas},
+    [TL_MATMUL_FLOAT64] = {naive_run_float64, tiled_run_float64,
+                           host_matmul_blas},
+    [TL_MATMUL_FLOAT16] = {naive_run_float16, tiled_run_float16, NULL},
+    [TL_MATMUL_FLOAT16_FLOAT32] = {naive_run_float16_float32,
+                                   tiled_run_float16_float32, NULL},
+    [TL_MATMUL_BFLOAT16] = {naive_run_bfloat16, tiled_run_bfloat16, NULL},
+    [TL_MATMUL_BFLOAT16_FLOAT32] = {naive_run_bfloat16_float32,
+                                    tiled_run_bfloat16_float32, NULL},
+    [TL_MATMUL_INT32] = {naive_run_int32, tiled_run_int32, NULL},
+    [TL_MATMUL_INT8_INT32] = {naive_run_int8_int32, tiled_run_int8_int32, NULL},
 };
 
 tl_status host_matmul(tl_stream_impl *stream, int32_t kernel,
@@ -83,7 +182,7 @@ tl_status host_matmul(tl_stream_impl *stream, int32_t kernel,
   if (problem->k == 0)
     kernel = HOST_TILED; /* c = beta * c needs no library */
   host_operation operation = {
-      .run = runs[kernel][problem->dtype],
+      .run = runs[problem->type][kernel],
       .launch = true,
       .slot = true,
       .keep = {problem->a.memory, problem->b.memory, problem->c.memory},
