@@ -246,6 +246,13 @@ bool tl_device_matmul_kernel(tl_device *device, int32_t index,
 tl_status tl_buffer_create(tl_device *device, int32_t dtype, int32_t dimensions,
                            const int64_t *shape, tl_buffer **buffer,
                            tl_error *error);
+/* The same in memory of the host that the device copies from and to by itself:
+ * what a transfer that does not wait starts from or ends in. It has no part in
+ * the device's limit. */
+tl_status tl_pinned_create(tl_device *device, int32_t dtype, int32_t dimensions,
+                           const int64_t *shape, tl_buffer **buffer,
+                           tl_error *error);
+bool tl_buffer_pinned(const tl_buffer *buffer);
 /* A view shares and keeps the memory. offset: elements skipped, counted from
  * the buffer's own first element; strides: elements between the starts of
  * neighbours in each dimension but the last, or NULL for the smallest. */
@@ -274,7 +281,14 @@ tl_status tl_buffer_set(tl_buffer *buffer, const int64_t *index,
 /* Asynchronous: every element becomes this one, which is packed. */
 tl_status tl_buffer_fill(tl_buffer *buffer, const void *element,
                          tl_stream *stream, tl_error *error);
-/* Asynchronous; same device, shape and dtype; the two must not overlap. */
+/* Asynchronous: the bytes are taken over before it returns, so the data may go
+ * or change at once. Packed in row order, like tl_buffer_upload. */
+tl_status tl_buffer_upload_async(tl_buffer *buffer, const void *data,
+                                 size_t nbytes, tl_stream *stream,
+                                 tl_error *error);
+/* Same shape and dtype; the two must not overlap. Asynchronous on one device,
+ * from and to pinned memory too; from another device it first waits for every
+ * use of the source. The stream belongs to the buffer's device. */
 tl_status tl_buffer_copy(tl_buffer *buffer, tl_buffer *source,
                          tl_stream *stream, tl_error *error);
 

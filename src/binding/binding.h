@@ -27,6 +27,7 @@ typedef enum tl_class {
   TL_GATE,
   TL_STAMP,
   TL_FAULTS,
+  TL_PENDING,
   TL_STATE /* the state record: behind the classes, not one of them */
 } tl_class;
 
@@ -158,6 +159,11 @@ int tl_devicemethod(lua_State *L);
  * stack before, a finalizer may have closed (buffer.c). */
 tl_buffer *tl_pushbuffer(lua_State *L, int buffers, int32_t dtype,
                          int32_t dimensions, const int64_t *shape);
+/* The same in pinned memory, on the device that is argument 1. */
+tl_buffer *tl_pushpinned(lua_State *L, int32_t dtype, int32_t dimensions,
+                         const int64_t *shape);
+/* download_async, in pending.c */
+int tl_download_async(lua_State *L);
 /* The open buffer that is argument 1, and its layout (buffer.c). */
 tl_buffer *tl_checkbuffer(lua_State *L, tl_layout *layout);
 /* Bytes of its elements, packed. */
@@ -190,6 +196,7 @@ extern const luaL_Reg tl_event_methods[], tl_event_meta[];
 extern const luaL_Reg tl_gate_methods[], tl_gate_meta[];
 extern const luaL_Reg tl_stamp_methods[], tl_stamp_meta[];
 extern const luaL_Reg tl_faults_methods[], tl_faults_meta[];
+extern const luaL_Reg tl_pending_methods[], tl_pending_meta[];
 extern const luaL_Reg tl_device_functions[], tl_matmul_functions[];
 extern const luaL_Reg tl_warning_functions[], tl_faults_functions[];
 int tl_stamp_now(lua_State *L); /* dev:now(), in stamp.c */

@@ -22,28 +22,33 @@ static void collect_before(lua_State *L, int64_t nbytes) {
 }
 
 static tl_status create(lua_State *L, tl_device *device,
-                        const tl_layout *layout, tl_buffer **buffer,
-                        tl_error *error) {
+                        const tl_layout *layout, bool pinned,
+                        tl_buffer **buffer, tl_error *error) {
+  tl_status (*make)(tl_device *, int32_t, int32_t, const int64_t *,
+                    tl_buffer **, tl_error *) =
+      pinned ? tl_pinned_create : tl_buffer_create;
   int64_t nbytes = tl_dtype_size(layout->dtype);
   for (int32_t i = 0; i < layout->dimensions; i++)
     if (layout->shape[i] > 0 && nbytes < INT64_MAX / layout->shape[i])
       nbytes *= layout->shape[i];
   collect_before(L, nbytes);
   tl_memory_info memory; /* garbage goes before the core waits for work */
-  if (tl_device_memory(device, &memory, error) == TL_OK && nbytes > memory.free)
+  if (!pinned && tl_device_memory(device, &memory, error) == TL_OK &&
+      nbytes > memory.free)
     lua_gc(L, LUA_GCCOLLECT);
-  tl_status status = tl_buffer_create(device, layout->dtype, layout->dimensions,
-                                      layout->shape, buffer, error);
+  tl_status status = make(device, layout->dtype, layout->dimensions,
+                          layout->shape, buffer, error);
   if (status != TL_OUT_OF_MEMORY)
     return status;
   lua_gc(L, LUA_GCCOLLECT);
-  return tl_buffer_create(device, layout->dtype, layout->dimensions,
-                          layout->shape, buffer, error);
+  return make(device, layout->dtype, layout->dimensions, layout->shape, buffer,
+              error);
 }
 
 /* The references held meanwhile are dropped before anything can raise. */
-tl_buffer *tl_pushbuffer(lua_State *L, int buffers, int32_t dtype,
-                         int32_t dimensions, const int64_t *shape) {
+static tl_buffer *push_new(lua_State *L, int buffers, int32_t dtype,
+                           int32_t dimensions, const int64_t *shape,
+                           bool pinned) {
   tl_buffer *keep[2] = {NULL, NULL};
   tl_layout layout = {.dtype = dtype, .dimensions = dimensions};
   memcpy(layout.shape, shape, (size_t)dimensions * sizeof *shape);
@@ -57,7 +62,7 @@ tl_buffer *tl_pushbuffer(lua_State *L, int buffers, int32_t dtype,
   tl_device_retain(device);
   for (int i = 0; i < buffers; i++)
     tl_buffer_retain(keep[i]);
-  tl_status status = create(L, device, &layout, &buffer, &error);
+  tl_status status = create(L, device, &layout, pinned, &buffer, &error);
   for (int i = 0; i < buffers; i++)
     tl_buffer_release(keep[i]);
   tl_device_release(device);
@@ -66,6 +71,16 @@ tl_buffer *tl_pushbuffer(lua_State *L, int buffers, int32_t dtype,
   tl_getstate(L)->bytes += handle->bytes;
   tl_setobject(L, handle, buffer, tl_buffer_device(buffer));
   return buffer;
+}
+
+tl_buffer *tl_pushbuffer(lua_State *L, int buffers, int32_t dtype,
+                         int32_t dimensions, const int64_t *shape) {
+  return push_new(L, buffers, dtype, dimensions, shape, false);
+}
+
+tl_buffer *tl_pushpinned(lua_State *L, int32_t dtype, int32_t dimensions,
+                         const int64_t *shape) {
+  return push_new(L, 0, dtype, dimensions, shape, true);
 }
 
 static int buffer_close(lua_State *L) {
@@ -149,7 +164,8 @@ static int buffer_tostring(lua_State *L) {
     lua_pushfstring(L, i > 0 ? "x%I" : "%I", (LUAI_UACINT)layout.shape[i]);
     luaL_addvalue(&text);
   }
-  lua_pushfstring(L, " %s on %s", tl_dtype_name(layout.dtype),
+  lua_pushfstring(L, " %s %s %s", tl_dtype_name(layout.dtype),
+                  tl_buffer_pinned(handle->object) ? "pinned for" : "on",
                   tl_device_id(tl_buffer_device(handle->object)));
   luaL_addvalue(&text);
   luaL_pushresult(&text);

@@ -8,9 +8,9 @@
 #include <stddef.h>
 
 static const char *const class_names[] = {
-    [TL_DEVICE] = "device", [TL_BUFFER] = "buffer", [TL_STREAM] = "stream",
-    [TL_EVENT] = "event",   [TL_GATE] = "gate",     [TL_STAMP] = "stamp",
-    [TL_FAULTS] = "faults",
+    [TL_DEVICE] = "device", [TL_BUFFER] = "buffer",   [TL_STREAM] = "stream",
+    [TL_EVENT] = "event",   [TL_GATE] = "gate",       [TL_STAMP] = "stamp",
+    [TL_FAULTS] = "faults", [TL_PENDING] = "pending",
 };
 
 static void object_release(ptrdiff_t class, void *object) {
@@ -26,6 +26,7 @@ static void object_release(ptrdiff_t class, void *object) {
     tl_stream_release(object);
     break;
   case TL_EVENT:
+  case TL_PENDING:
     tl_event_release(object);
     break;
   case TL_GATE:
@@ -196,6 +197,7 @@ int luaopen_tidelock_core(lua_State *L) {
   fill_class(L, 1, TL_GATE, tl_gate_meta, tl_gate_methods, NULL);
   fill_class(L, 1, TL_STAMP, tl_stamp_meta, tl_stamp_methods, NULL);
   fill_class(L, 1, TL_FAULTS, tl_faults_meta, tl_faults_methods, NULL);
+  fill_class(L, 1, TL_PENDING, tl_pending_meta, tl_pending_methods, NULL);
   add_missing(L, 1, TL_BUFFER, tl_buffer_missing);
   lua_newtable(L);
   add_functions(L, 1, tl_device_functions);

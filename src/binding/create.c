@@ -115,6 +115,16 @@ static int create_empty(lua_State *L) {
   return 1;
 }
 
+/* pinned(shape [, dtype]): a buffer in memory of the host */
+static int create_pinned(lua_State *L) {
+  int64_t shape[TL_MAX_DIMENSIONS];
+  tl_checkobject(L, 1, TL_DEVICE);
+  tl_checkcount(L, 3);
+  int32_t dimensions = tl_checkshape(L, 2, shape);
+  tl_pushpinned(L, tl_optdtype(L, 3), dimensions, shape);
+  return 1;
+}
+
 /* The packed elements of a table, in a userdata that is pushed; or those of a
  * string of whole elements. Fills the shape in. */
 static const void *read_data(lua_State *L, int arg, int32_t dtype,
@@ -160,8 +170,13 @@ static int create_array(lua_State *L) {
 }
 
 const luaL_Reg tl_create_methods[] = {
-    {"stream", create_stream}, {"default_stream", create_default_stream},
-    {"event", create_event},   {"zeros", create_zeros},
-    {"full", create_full},     {"empty", create_empty},
-    {"array", create_array},   {NULL, NULL},
+    {"stream", create_stream},
+    {"default_stream", create_default_stream},
+    {"event", create_event},
+    {"zeros", create_zeros},
+    {"full", create_full},
+    {"empty", create_empty},
+    {"pinned", create_pinned},
+    {"array", create_array},
+    {NULL, NULL},
 };

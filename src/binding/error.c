@@ -79,6 +79,7 @@ static tl_status wait_slice(tl_class class, void *object, double seconds,
   case TL_STREAM:
     return tl_stream_synchronize(object, seconds, reached, error);
   case TL_EVENT:
+  case TL_PENDING:
     return tl_event_synchronize(object, seconds, reached, error);
   default:
     return tl_buffer_wait(object, seconds, reached, error);

@@ -135,15 +135,18 @@ static int transfer_fill(lua_State *L) {
   return 1;
 }
 
-/* copy_from(source [, stream]) --> the buffer */
+/* copy_from(source [, stream]) --> the buffer. From another device it waits, in
+ * slices, for what still writes the source. */
 static int transfer_copy_from(lua_State *L) {
   tl_layout layout;
   tl_error error;
   tl_buffer *buffer, *source;
   tl_stream *stream;
-  tl_checkbuffer(L, &layout);
-  tl_checkobject(L, 2, TL_BUFFER);
+  buffer = tl_checkbuffer(L, &layout);
+  source = tl_checkobject(L, 2, TL_BUFFER);
   tl_checkcount(L, 3);
+  if (tl_buffer_device(buffer) != tl_buffer_device(source))
+    tl_waitfor(L, 2, TL_BUFFER, -1);
   do {
     stream = tl_optstream(L, 3);
     buffer = tl_checkbuffer(L, &layout);
@@ -151,6 +154,43 @@ static int transfer_copy_from(lua_State *L) {
     stream = tl_readystream(L, tl_buffer_device(buffer), stream, true);
   } while (stream == NULL);
   tl_check(L, tl_buffer_copy(buffer, source, stream, &error), &error);
+  lua_settop(L, 1);
+  return 1;
+}
+
+/* upload_async(pinned | string [, stream]) --> the buffer */
+static int transfer_upload_async(lua_State *L) {
+  tl_layout layout;
+  tl_error error;
+  tl_buffer *buffer;
+  tl_stream *stream;
+  size_t nbytes = 0;
+  tl_checkbuffer(L, &layout);
+  tl_checkcount(L, 3);
+  const char *bytes =
+      lua_type(L, 2) == LUA_TSTRING ? lua_tolstring(L, 2, &nbytes) : NULL;
+  if (bytes == NULL) {
+    if (tl_testhandle(L, 2, TL_BUFFER) == NULL)
+      return luaL_typeerror(L, 2, "pinned buffer or string");
+    if (!tl_buffer_pinned(tl_checkobject(L, 2, TL_BUFFER)))
+      return luaL_argerror(L, 2, "the buffer is not pinned: use copy_from");
+  } else if (nbytes != tl_layoutbytes(&layout)) {
+    return luaL_argerror(L, 2,
+                         lua_pushfstring(L, "%I bytes wanted, got %I",
+                                         (LUAI_UACINT)tl_layoutbytes(&layout),
+                                         (LUAI_UACINT)nbytes));
+  }
+  do {
+    stream = tl_optstream(L, 3);
+    buffer = tl_checkbuffer(L, &layout);
+    stream = tl_readystream(L, tl_buffer_device(buffer), stream, true);
+  } while (stream == NULL);
+  tl_check(L,
+           bytes != NULL
+               ? tl_buffer_upload_async(buffer, bytes, nbytes, stream, &error)
+               : tl_buffer_copy(buffer, tl_checkobject(L, 2, TL_BUFFER), stream,
+                                &error),
+           &error);
   lua_settop(L, 1);
   return 1;
 }
@@ -184,6 +224,8 @@ const luaL_Reg tl_transfer_methods[] = {
     {"set", transfer_set},
     {"fill", transfer_fill},
     {"copy_from", transfer_copy_from},
+    {"upload_async", transfer_upload_async},
+    {"download_async", tl_download_async},
     {"clone", transfer_clone},
     {NULL, NULL},
 };

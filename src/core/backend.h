@@ -112,7 +112,9 @@ typedef struct tl_backend {
   /* Bytes allocated and not freed, those that queued work keeps included
    * [any thread]. */
   int64_t (*held_memory)(tl_device_impl *device);
-  tl_status (*allocate)(tl_device_impl *device, size_t nbytes,
+  /* pinned: memory of the host that the device copies from and to by itself;
+   * held_memory does not count it. */
+  tl_status (*allocate)(tl_device_impl *device, size_t nbytes, bool pinned,
                         tl_memory_impl **memory, tl_error *error);
   /* Frees once these streams have come to these places: there are the last uses
    * of the memory. Never waits, not for a slot either; any thread may call it

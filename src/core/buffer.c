@@ -143,9 +143,9 @@ static tl_buffer *buffer_new(tl_device *device, const tl_layout *layout,
   return buffer;
 }
 
-tl_status tl_buffer_create(tl_device *device, int32_t dtype, int32_t dimensions,
-                           const int64_t *shape, tl_buffer **out,
-                           tl_error *error) {
+static tl_status buffer_create(tl_device *device, int32_t dtype,
+                               int32_t dimensions, const int64_t *shape,
+                               bool pinned, tl_buffer **out, tl_error *error) {
   *out = NULL;
   tl_layout layout;
   tl_status status = layout_pack(dtype, dimensions, shape, &layout, error);
@@ -156,14 +156,30 @@ tl_status tl_buffer_create(tl_device *device, int32_t dtype, int32_t dimensions,
   tl_buffer *buffer = buffer_new(device, &layout, error);
   if (buffer == NULL)
     return TL_OUT_OF_MEMORY;
-  status = tl_memory_create(device, tl_layout_nbytes(&layout), &buffer->memory,
-                            error);
+  status = tl_memory_create(device, tl_layout_nbytes(&layout), pinned,
+                            &buffer->memory, error);
   if (status != TL_OK) {
     free(buffer);
     return status;
   }
   *out = buffer;
   return TL_OK;
+}
+
+tl_status tl_buffer_create(tl_device *device, int32_t dtype, int32_t dimensions,
+                           const int64_t *shape, tl_buffer **buffer,
+                           tl_error *error) {
+  return buffer_create(device, dtype, dimensions, shape, false, buffer, error);
+}
+
+tl_status tl_pinned_create(tl_device *device, int32_t dtype, int32_t dimensions,
+                           const int64_t *shape, tl_buffer **buffer,
+                           tl_error *error) {
+  return buffer_create(device, dtype, dimensions, shape, true, buffer, error);
+}
+
+bool tl_buffer_pinned(const tl_buffer *buffer) {
+  return buffer->memory->pinned;
 }
 
 /* Puts the caller's strides in, each at least what the inner ones span. */

@@ -19,13 +19,15 @@ tl_status tl_call_properties(tl_device *device, tl_properties *properties,
       error);
 }
 
-tl_status tl_call_allocate(tl_device *device, size_t nbytes,
+tl_status tl_call_allocate(tl_device *device, size_t nbytes, bool pinned,
                            tl_memory_impl **memory, tl_error *error) {
   *memory = NULL;
-  if (call_begin(device, "allocate", error) != TL_OK)
+  if (call_begin(device, pinned ? "allocate_pinned" : "allocate", error) !=
+      TL_OK)
     return (tl_status)error->code;
   return tl_device_settle(
-      device, device->backend->allocate(device->impl, nbytes, memory, error),
+      device,
+      device->backend->allocate(device->impl, nbytes, pinned, memory, error),
       error);
 }
 

@@ -9,7 +9,7 @@
 
 tl_status tl_call_properties(tl_device *device, tl_properties *properties,
                              tl_error *error);
-tl_status tl_call_allocate(tl_device *device, size_t nbytes,
+tl_status tl_call_allocate(tl_device *device, size_t nbytes, bool pinned,
                            tl_memory_impl **memory, tl_error *error);
 tl_status tl_call_trim(tl_device *device, tl_error *error);
 tl_status tl_call_write(tl_device *device, const tl_block *to, const void *from,

@@ -89,7 +89,7 @@ static tl_status memory_allocate(tl_device *device, size_t nbytes,
     return memory_exhausted(device, (int64_t)nbytes, "", error);
   tl_status status = TL_OK;
   if (nbytes > 0)
-    status = tl_call_allocate(device, nbytes, impl, error);
+    status = tl_call_allocate(device, nbytes, false, impl, error);
   if (status == TL_OK)
     return TL_OK;
   memory_uncount(device, (int64_t)nbytes);
@@ -123,21 +123,30 @@ static tl_status memory_acquire(tl_device *device, size_t nbytes,
                          : status;
 }
 
-tl_status tl_memory_create(tl_device *device, size_t nbytes, tl_memory **out,
-                           tl_error *error) {
+static tl_status memory_acquire_pinned(tl_device *device, size_t nbytes,
+                                       tl_memory_impl **impl, tl_error *error) {
+  return nbytes > 0 ? tl_call_allocate(device, nbytes, true, impl, error)
+                    : TL_OK;
+}
+
+tl_status tl_memory_create(tl_device *device, size_t nbytes, bool pinned,
+                           tl_memory **out, tl_error *error) {
   *out = NULL;
   tl_device_drain(device);
   tl_memory *memory = tl_allocate(device->options.faults, "allocate: buffer",
                                   sizeof *memory, error);
   if (memory == NULL)
     return TL_OUT_OF_MEMORY;
-  tl_status status = memory_acquire(device, nbytes, &memory->impl, error);
+  tl_status status =
+      pinned ? memory_acquire_pinned(device, nbytes, &memory->impl, error)
+             : memory_acquire(device, nbytes, &memory->impl, error);
   if (status != TL_OK) {
     free(memory);
     return status;
   }
   peak_note(device);
   memory->nbytes = nbytes;
+  memory->pinned = pinned;
   atomic_init(&memory->holders, 1);
   tl_object_begin(&memory->object, device, memory_finish);
   *out = memory;
@@ -151,7 +160,8 @@ void tl_memory_retain(tl_memory *memory) {
 void tl_memory_release(tl_memory *memory) {
   if (atomic_fetch_sub(&memory->holders, 1) != 1)
     return;
-  memory_uncount(memory->object.device, (int64_t)memory->nbytes);
+  if (!memory->pinned)
+    memory_uncount(memory->object.device, (int64_t)memory->nbytes);
   tl_object_release(&memory->object);
 }
 

@@ -15,6 +15,7 @@ typedef struct tl_memory {
   atomic_int holders;   /* the buffer and its views; together one handle */
   tl_memory_impl *impl; /* NULL when there are no bytes */
   size_t nbytes;
+  bool pinned;           /* the host's: no part of the limit */
   bool written;          /* something has been put in */
   tl_event_impl *ready;  /* behind the first contents, while not yet done */
   uint64_t ready_stream; /* the number of the stream that writes them */
@@ -25,8 +26,8 @@ typedef struct tl_memory {
 } tl_memory;
 
 /* Counts the bytes as live; recovers memory once before it fails. */
-tl_status tl_memory_create(tl_device *device, size_t nbytes, tl_memory **memory,
-                           tl_error *error);
+tl_status tl_memory_create(tl_device *device, size_t nbytes, bool pinned,
+                           tl_memory **memory, tl_error *error);
 void tl_memory_retain(tl_memory *memory);
 /* The last one retires the memory. */
 void tl_memory_release(tl_memory *memory);

@@ -1,5 +1,6 @@
 /* Data in and out of buffers, and fill and copy on the device. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/buffer.h"
@@ -121,10 +122,6 @@ tl_status tl_buffer_fill(tl_buffer *buffer, const void *element,
 static tl_status copy_check(const tl_buffer *to, const tl_buffer *from,
                             tl_error *error) {
   const tl_layout *x = &to->layout, *y = &from->layout;
-  if (tl_buffer_device(to) != tl_buffer_device(from))
-    return tl_fail(error, TL_INVALID_ARGUMENT,
-                   "copy: the source is on %s, the buffer on %s",
-                   tl_buffer_device(from)->id, tl_buffer_device(to)->id);
   if (x->dtype != y->dtype)
     return tl_fail(error, TL_INVALID_ARGUMENT,
                    "copy: the source is %s, the buffer %s",
@@ -165,23 +162,83 @@ static void blocks_align(tl_block *a, tl_block *b, const tl_layout *layout) {
   }
 }
 
-tl_status tl_buffer_copy(tl_buffer *buffer, tl_buffer *source,
-                         tl_stream *stream, tl_error *error) {
-  tl_device *device = tl_buffer_device(buffer);
-  tl_launch launch = {
-      .operation = "copy", .reads = {source->memory}, .writes = buffer->memory};
-  tl_status status = tl_device_check(device, error);
-  if (status == TL_OK)
-    status = copy_check(buffer, source, error);
-  if (status == TL_OK)
-    status = tl_stream_choose(device, stream, &launch.stream, error);
-  if (status != TL_OK || buffer->layout.size == 0)
-    return status;
-  status = tl_launch_begin(&launch, error);
+/* The two are checked and on one device. */
+static tl_status copy_enqueue(tl_buffer *buffer, tl_buffer *source,
+                              tl_stream *stream, tl_error *error) {
+  tl_launch launch = {.stream = stream,
+                      .operation = "copy",
+                      .reads = {source->memory},
+                      .writes = buffer->memory};
+  tl_status status = tl_launch_begin(&launch, error);
   if (status != TL_OK)
     return status;
   tl_block to = tl_buffer_block(buffer), from = tl_buffer_block(source);
   blocks_align(&to, &from, &buffer->layout);
   status = tl_call_copy(launch.stream, &to, &from, error);
   return tl_launch_end(&launch, status, error);
+}
+
+/* The data goes to pinned memory that lives until it has been copied. */
+static tl_status upload_staged(tl_buffer *buffer, const void *data,
+                               size_t nbytes, tl_stream *stream,
+                               tl_error *error) {
+  const tl_layout *l = &buffer->layout;
+  tl_buffer *staging;
+  tl_status status = tl_pinned_create(tl_buffer_device(buffer), l->dtype,
+                                      l->dimensions, l->shape, &staging, error);
+  if (status == TL_OK)
+    status = tl_buffer_upload(staging, data, nbytes, error);
+  if (status == TL_OK)
+    status = copy_enqueue(buffer, staging, stream, error);
+  tl_buffer_release(staging);
+  return status;
+}
+
+tl_status tl_buffer_upload_async(tl_buffer *buffer, const void *data,
+                                 size_t nbytes, tl_stream *stream,
+                                 tl_error *error) {
+  tl_device *device = tl_buffer_device(buffer);
+  size_t wanted = tl_layout_nbytes(&buffer->layout);
+  tl_status status = tl_device_check(device, error);
+  if (status == TL_OK && nbytes != wanted)
+    status =
+        tl_fail(error, TL_INVALID_ARGUMENT,
+                "%zu bytes were given, the buffer holds %zu", nbytes, wanted);
+  if (status == TL_OK)
+    status = tl_stream_choose(device, stream, &stream, error);
+  if (status != TL_OK || wanted == 0)
+    return status;
+  return upload_staged(buffer, data, nbytes, stream, error);
+}
+
+/* Between two devices: by way of the host. */
+static tl_status copy_across(tl_buffer *buffer, tl_buffer *source,
+                             tl_stream *stream, tl_error *error) {
+  size_t nbytes = tl_layout_nbytes(&buffer->layout);
+  void *bytes = tl_allocate(tl_buffer_device(buffer)->options.faults,
+                            "allocate: copy", nbytes, error);
+  if (bytes == NULL)
+    return TL_OUT_OF_MEMORY;
+  tl_status status = tl_buffer_download(source, bytes, nbytes, error);
+  if (status == TL_OK)
+    status = upload_staged(buffer, bytes, nbytes, stream, error);
+  free(bytes);
+  return status;
+}
+
+tl_status tl_buffer_copy(tl_buffer *buffer, tl_buffer *source,
+                         tl_stream *stream, tl_error *error) {
+  tl_device *device = tl_buffer_device(buffer);
+  tl_status status = tl_device_check(device, error);
+  if (status == TL_OK)
+    status = tl_device_check(tl_buffer_device(source), error);
+  if (status == TL_OK)
+    status = copy_check(buffer, source, error);
+  if (status == TL_OK)
+    status = tl_stream_choose(device, stream, &stream, error);
+  if (status != TL_OK || buffer->layout.size == 0)
+    return status;
+  return tl_buffer_device(source) == device
+             ? copy_enqueue(buffer, source, stream, error)
+             : copy_across(buffer, source, stream, error);
 }

@@ -37,7 +37,7 @@ struct tl_device_impl {
 struct tl_memory_impl {
   atomic_int references; /* the core, and queued operations */
   tl_device_impl *device;
-  size_t nbytes;
+  size_t counted;       /* bytes that count as held: none where it is pinned */
   unsigned char *bytes; /* 64-byte aligned */
 };
 
@@ -136,7 +136,7 @@ bool host_condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock,
 int64_t host_deadline(double seconds);
 
 /* memory.c */
-tl_status host_allocate(tl_device_impl *device, size_t nbytes,
+tl_status host_allocate(tl_device_impl *device, size_t nbytes, bool pinned,
                         tl_memory_impl **memory, tl_error *error);
 void host_release(tl_device_impl *device, tl_memory_impl *memory,
                   const tl_place *uses, size_t count);

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-tl_status host_allocate(tl_device_impl *device, size_t nbytes,
+/* All of its memory is the host's: pinned is only counted otherwise. */
+tl_status host_allocate(tl_device_impl *device, size_t nbytes, bool pinned,
                         tl_memory_impl **out, tl_error *error) {
   *out = NULL;
   tl_memory_impl *memory = tl_allocate(
@@ -19,9 +20,9 @@ tl_status host_allocate(tl_device_impl *device, size_t nbytes,
   }
   atomic_init(&memory->references, 1);
   memory->device = device;
-  memory->nbytes = nbytes;
+  memory->counted = pinned ? 0 : nbytes;
   host_device_retain(device);
-  atomic_fetch_add(&device->held, (int64_t)nbytes);
+  atomic_fetch_add(&device->held, (int64_t)memory->counted);
   *out = memory;
   return TL_OK;
 }
@@ -34,7 +35,7 @@ void host_memory_release(tl_memory_impl *memory) {
   if (atomic_fetch_sub(&memory->references, 1) != 1)
     return;
   tl_device_impl *device = memory->device;
-  atomic_fetch_sub(&device->held, (int64_t)memory->nbytes);
+  atomic_fetch_sub(&device->held, (int64_t)memory->counted);
   free(memory->bytes);
   free(memory);
   host_device_release(device);
