@@ -56,6 +56,9 @@ local core = {}
 ---@class tidelock.fill_options: tidelock.stream_options
 ---@field dtype tidelock.dtype? default "float32"
 
+---@class tidelock.random_options: tidelock.fill_options
+---@field seed integer? any; default 0
+
 ---@class tidelock.matmul_options: tidelock.stream_options
 ---@field kernel string? a name of device:matmul_kernels(), or "auto" (default): the best there is
 ---@field compute string? the type to accumulate in; default: what the dtypes imply
@@ -244,6 +247,25 @@ function device:zeros(shape, dtype, stream) end
 ---@return tidelock.buffer
 function device:full(shape, value, dtype, stream) end
 
+--- Makes a buffer of random numbers, uniform on [0, 1), filled on the stream. They depend on the
+--- seed, the dtype and an element's place in row order alone: the same call gives the same numbers
+--- on every device, and a longer buffer starts as a shorter one. Multiples of 2^-24 (float32),
+--- 2^-53 (float64), 2^-11 (float16) or 2^-8 (bfloat16). Raises as `empty`, and code "unsupported"
+--- for an integer dtype.
+---@param shape tidelock.shape
+---@param dtype (tidelock.dtype | tidelock.stream | tidelock.random_options)? default "float32"
+---@param stream (tidelock.stream | tidelock.stream_options)? only behind a dtype's name
+---@return tidelock.buffer
+function device:rand(shape, dtype, stream) end
+
+--- Makes a buffer of random numbers, normally distributed with mean 0 and variance 1. All else is
+--- as for `rand`; float16 and bfloat16 are the float32 number, rounded once.
+---@param shape tidelock.shape
+---@param dtype (tidelock.dtype | tidelock.stream | tidelock.random_options)? default "float32"
+---@param stream (tidelock.stream | tidelock.stream_options)? only behind a dtype's name
+---@return tidelock.buffer
+function device:randn(shape, dtype, stream) end
+
 --- Makes a buffer from a table, nested as its shape, or from a string of packed elements (one
 --- dimension); the contents are there at once. Raises for a row of another length, an element that
 --- is not a number, a length that is no multiple of the element size; else as `empty` does.
@@ -251,6 +273,15 @@ function device:full(shape, value, dtype, stream) end
 ---@param dtype tidelock.dtype? default "float32"
 ---@return tidelock.buffer
 function device:array(data, dtype) end
+
+--- Makes a buffer from a .npy file, versions 1 to 3, of either byte order and either order of
+--- elements; the contents are there at once. A scalar gives the shape {1}. Raises code "io" for a
+--- file that cannot be read or is no sound .npy file (fewer bytes, or more, than its header tells),
+--- "unsupported" for dtypes and ranks that no buffer has, naming the file, before memory is asked
+--- for; else as `empty` does.
+---@param path string
+---@return tidelock.buffer
+function device:load_npy(path) end
 
 --- Accepts no further calls, not through what was made on the device either; queued work still
 --- runs. Idempotent, never waits.
@@ -307,6 +338,13 @@ function buffer:get(i, ...) end
 ---@param i integer
 ---@param ... number the further indices, then the value
 function buffer:set(i, ...) end
+
+--- Writes all elements to a .npy file, version 1, little-endian, in row order. Waits for all uses,
+--- and until the file is on the disk. A file that is there is replaced as a whole: it has its old
+--- contents or the new ones, and after a failure the old ones. Raises code "io" with the system's
+--- reason, and "unsupported" for bfloat16, naming the file.
+---@param path string
+function buffer:save(path) end
 
 --- Enqueues that every element becomes the value, rounded once to the dtype.
 ---@param value number

@@ -37,21 +37,26 @@ static int create_event(lua_State *L) {
   return 1;
 }
 
-/* What zeros and full may be told: a dtype and a stream, or a table of both. */
+/* What zeros, full, rand and randn may be told: a dtype and a stream, or a
+ * table of both and, for the random ones, a seed. */
 typedef struct fill_options {
   int32_t dtype;
   tl_stream *stream;
+  int64_t seed;
 } fill_options;
 
-static fill_options check_fill_options(lua_State *L, int arg) {
+static fill_options check_fill_options(lua_State *L, int arg, bool random) {
   static const char *const fields[] = {"dtype", "stream", NULL};
+  static const char *const random_fields[] = {"dtype", "seed", "stream", NULL};
   fill_options options = {.dtype = TL_FLOAT32};
   if (lua_istable(L, arg)) {
-    tl_checkfields(L, arg, fields);
+    tl_checkfields(L, arg, random ? random_fields : fields);
     if (tl_getfield(L, arg, "dtype")) {
       options.dtype = tl_readdtype(L, -1);
       lua_pop(L, 1);
     }
+    if (random)
+      options.seed = tl_fieldinteger(L, arg, "seed", 0);
     options.stream = tl_fieldstream(L, arg);
     return options;
   }
@@ -67,7 +72,7 @@ static int push_filled(lua_State *L, int value, int arg) {
   tl_error error;
   tl_device *device = tl_checkobject(L, 1, TL_DEVICE);
   int32_t dimensions = tl_checkshape(L, 2, shape);
-  fill_options options = check_fill_options(L, arg);
+  fill_options options = check_fill_options(L, arg, false);
   unsigned char element[TL_ELEMENT_ROOM];
   tl_checknumber(L, value, options.dtype, element);
   tl_buffer *buffer =
@@ -75,7 +80,7 @@ static int push_filled(lua_State *L, int value, int arg) {
   tl_stream *stream;
   do { /* a finalizer may have closed the device or the stream */
     device = tl_checkobject(L, 1, TL_DEVICE);
-    options = check_fill_options(L, arg);
+    options = check_fill_options(L, arg, false);
     stream = tl_readystream(L, device, options.stream, true);
   } while (stream == NULL);
   tl_check(L, tl_buffer_fill(buffer, element, stream, &error), &error);
@@ -91,6 +96,37 @@ static int create_zeros(lua_State *L) {
 static int create_full(lua_State *L) {
   lua_settop(L, 5);
   return push_filled(L, 3, 4);
+}
+
+static int push_random(lua_State *L, int32_t distribution) {
+  int64_t shape[TL_MAX_DIMENSIONS];
+  tl_error error;
+  lua_settop(L, 4);
+  tl_device *device = tl_checkobject(L, 1, TL_DEVICE);
+  int32_t dimensions = tl_checkshape(L, 2, shape);
+  fill_options options = check_fill_options(L, 3, true);
+  tl_check(L, tl_random_check(options.dtype, distribution, &error), &error);
+  tl_buffer *buffer =
+      tl_pushbuffer(L, device, options.dtype, dimensions, shape, NULL, NULL);
+  tl_stream *stream;
+  do { /* a finalizer may have closed the device or the stream */
+    device = tl_checkobject(L, 1, TL_DEVICE);
+    options.stream = check_fill_options(L, 3, true).stream;
+    stream = tl_readystream(L, device, options.stream, true);
+  } while (stream == NULL);
+  tl_check(L,
+           tl_buffer_random(buffer, distribution, (uint64_t)options.seed,
+                            stream, &error),
+           &error);
+  return 1;
+}
+
+static int create_rand(lua_State *L) {
+  return push_random(L, TL_UNIFORM);
+}
+
+static int create_randn(lua_State *L) {
+  return push_random(L, TL_NORMAL);
 }
 
 static int create_empty(lua_State *L) {
@@ -146,9 +182,31 @@ static int create_array(lua_State *L) {
   return 1;
 }
 
+/* load_npy(path): the contents are there at once. What cannot be read is
+ * refused before memory is asked for; no file is open while Lua may raise. */
+static int create_load_npy(lua_State *L) {
+  tl_layout layout;
+  tl_error error;
+  tl_device *device = tl_checkobject(L, 1, TL_DEVICE);
+  luaL_checkstring(L, 2);
+  const char *path = tl_readstring(L, 2, "path");
+  tl_check(L, tl_npy_layout(path, &layout, &error), &error);
+  tl_buffer *buffer = tl_pushbuffer(L, device, layout.dtype, layout.dimensions,
+                                    layout.shape, NULL, NULL);
+  tl_check(L, tl_buffer_read_npy(buffer, path, &error), &error);
+  return 1;
+}
+
 const luaL_Reg tl_create_methods[] = {
-    {"stream", create_stream}, {"default_stream", create_default_stream},
-    {"event", create_event},   {"zeros", create_zeros},
-    {"full", create_full},     {"empty", create_empty},
-    {"array", create_array},   {NULL, NULL},
+    {"stream", create_stream},
+    {"default_stream", create_default_stream},
+    {"event", create_event},
+    {"zeros", create_zeros},
+    {"full", create_full},
+    {"empty", create_empty},
+    {"array", create_array},
+    {"rand", create_rand},
+    {"randn", create_randn},
+    {"load_npy", create_load_npy},
+    {NULL, NULL},
 };

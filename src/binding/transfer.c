@@ -108,6 +108,19 @@ static int transfer_set(lua_State *L) {
   return 0;
 }
 
+/* save(path): a .npy file, old or new but never half. */
+static int transfer_save(lua_State *L) {
+  tl_layout layout;
+  tl_error error;
+  tl_checkbuffer(L, &layout);
+  luaL_checkstring(L, 2);
+  const char *path = tl_readstring(L, 2, "path");
+  tl_waitfor(L, 1, TL_BUFFER, -1);
+  tl_check(L, tl_buffer_save_npy(tl_checkbuffer(L, &layout), path, &error),
+           &error);
+  return 0;
+}
+
 /* ---- on the device ------------------------------------------------------- */
 
 /* fill(value [, stream]) --> the buffer */
@@ -166,13 +179,9 @@ static int transfer_clone(lua_State *L) {
 }
 
 const luaL_Reg tl_transfer_methods[] = {
-    {"upload", transfer_upload},
-    {"tobytes", transfer_tobytes},
-    {"totable", transfer_totable},
-    {"get", transfer_get},
-    {"set", transfer_set},
-    {"fill", transfer_fill},
-    {"copy_from", transfer_copy_from},
-    {"clone", transfer_clone},
-    {NULL, NULL},
+    {"upload", transfer_upload},   {"tobytes", transfer_tobytes},
+    {"totable", transfer_totable}, {"get", transfer_get},
+    {"set", transfer_set},         {"save", transfer_save},
+    {"fill", transfer_fill},       {"copy_from", transfer_copy_from},
+    {"clone", transfer_clone},     {NULL, NULL},
 };
