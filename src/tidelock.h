@@ -64,6 +64,11 @@ typedef enum tl_dtype {
   TL_DTYPE_COUNT
 } tl_dtype;
 
+typedef enum tl_distribution {
+  TL_UNIFORM = 0, /* on [0, 1) */
+  TL_NORMAL       /* mean 0, variance 1 */
+} tl_distribution;
+
 typedef enum tl_wait {
   TL_WAIT_BLOCK = 0, /* a waiting thread sleeps */
   TL_WAIT_SPIN       /* a waiting thread polls: lower latency, one busy core */
@@ -281,6 +286,14 @@ tl_status tl_buffer_set(tl_buffer *buffer, const int64_t *index,
 /* Asynchronous: every element becomes this one, which is packed. */
 tl_status tl_buffer_fill(tl_buffer *buffer, const void *element,
                          tl_stream *stream, tl_error *error);
+/* Asynchronous: random elements, a function of the seed, the distribution, the
+ * dtype and an element's number in row order, and of nothing else: the same
+ * bits on every device, and a longer buffer starts as a shorter one does. How
+ * they are made: kernels/philox.h. */
+tl_status tl_buffer_random(tl_buffer *buffer, int32_t distribution,
+                           uint64_t seed, tl_stream *stream, tl_error *error);
+/* Whether there are such elements: integer types are TL_UNSUPPORTED. */
+tl_status tl_random_check(int32_t dtype, int32_t distribution, tl_error *error);
 /* Asynchronous: the bytes are taken over before it returns, so the data may go
  * or change at once. Packed in row order, like tl_buffer_upload. */
 tl_status tl_buffer_upload_async(tl_buffer *buffer, const void *data,
@@ -291,6 +304,41 @@ tl_status tl_buffer_upload_async(tl_buffer *buffer, const void *data,
  * use of the source. The stream belongs to the buffer's device. */
 tl_status tl_buffer_copy(tl_buffer *buffer, tl_buffer *source,
                          tl_stream *stream, tl_error *error);
+
+/* ---- .npy files -----------------------------------------------------------
+ * NumPy's format, versions 1 to 3: read in both byte orders and both orders of
+ * elements, written as version 1, little-endian, in row order. Of the dtypes
+ * all but bfloat16 have a .npy type. A scalar, shape (), is read as shape {1}.
+ *
+ * A path that cannot be used and a file that is no sound .npy file are TL_IO;
+ * a sound one of a dtype, a rank or a version that is not supported is
+ * TL_UNSUPPORTED. Those name the file, and the reason; failures of the device
+ * are reported as by any other call. No more than a few MiB of the data are in
+ * host memory at once. */
+
+/* What the file holds: dtype and shape, with the strides of a packed buffer.
+ * The header is read and the file's size checked against it: fewer bytes and
+ * bytes behind the data are TL_IO. The data is not read. */
+tl_status tl_npy_layout(const char *path, tl_layout *layout, tl_error *error);
+/* Reads the file into the buffer, or view, which must have the dtype and shape
+ * that tl_npy_layout gives, else TL_INVALID_ARGUMENT. Waits for every use made
+ * so far. Once reading the data has begun, a failure leaves the contents
+ * undefined. */
+tl_status tl_buffer_read_npy(tl_buffer *buffer, const char *path,
+                             tl_error *error);
+/* Makes a buffer of what the file holds; the contents are there when it
+ * returns. Nothing is allocated for a file that tl_npy_layout refuses, and a
+ * failure leaves nothing behind. */
+tl_status tl_buffer_load_npy(tl_device *device, const char *path,
+                             tl_buffer **buffer, tl_error *error);
+/* Writes the whole contents of the buffer, or view. Waits for every use made so
+ * far. The file is written beside the old one, under another name, brought to
+ * the disk and renamed over it: it has the old contents or the new ones, and
+ * after a failure the old ones, with nothing left beside it. A link is
+ * followed, the old file's permissions are kept; what is no regular file, or
+ * may not be written to, is TL_IO. bfloat16 is TL_UNSUPPORTED. */
+tl_status tl_buffer_save_npy(tl_buffer *buffer, const char *path,
+                             tl_error *error);
 
 /* ---- streams --------------------------------------------------------------
  * What enqueues returns at once, except into a full queue, where it waits for

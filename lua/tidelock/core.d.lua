@@ -57,6 +57,9 @@ local core = {}
 ---@class tidelock.fill_options: tidelock.stream_options
 ---@field dtype tidelock.dtype? default "float32"
 
+---@class tidelock.random_options: tidelock.fill_options
+---@field seed integer? any; default 0
+
 ---@class tidelock.matmul_options: tidelock.stream_options
 ---@field kernel string? a name of device:matmul_kernels(), or "auto" (default): the best there is
 ---@field compute string? the type to accumulate in; default: what the dtypes imply
@@ -225,6 +228,13 @@ function device:stream() end
 ---@return tidelock.event
 function device:event(options) end
 
+--- Makes a buffer of undefined contents in memory of the host, which the device copies from and to
+--- by itself: for transfers that do not wait. It has no part in the device's memory limit.
+---@param shape tidelock.shape
+---@param dtype tidelock.dtype? default "float32"
+---@return tidelock.buffer
+function device:pinned(shape, dtype) end
+
 --- Makes a buffer of undefined contents. Raises for a negative size, or when the bytes overflow;
 --- code "out_of_memory" after collecting garbage, waiting for what is pending, and one more try.
 ---@param shape tidelock.shape
@@ -247,6 +257,25 @@ function device:zeros(shape, dtype, stream) end
 ---@return tidelock.buffer
 function device:full(shape, value, dtype, stream) end
 
+--- Makes a buffer of random numbers, uniform on [0, 1), filled on the stream. They depend on the
+--- seed, the dtype and an element's place in row order alone: the same call gives the same numbers
+--- on every device, and a longer buffer starts as a shorter one. Multiples of 2^-24 (float32),
+--- 2^-53 (float64), 2^-11 (float16) or 2^-8 (bfloat16). Raises as `empty`, and code "unsupported"
+--- for an integer dtype.
+---@param shape tidelock.shape
+---@param dtype (tidelock.dtype | tidelock.stream | tidelock.random_options)? default "float32"
+---@param stream (tidelock.stream | tidelock.stream_options)? only behind a dtype's name
+---@return tidelock.buffer
+function device:rand(shape, dtype, stream) end
+
+--- Makes a buffer of random numbers, normally distributed with mean 0 and variance 1. All else is
+--- as for `rand`; float16 and bfloat16 are the float32 number, rounded once.
+---@param shape tidelock.shape
+---@param dtype (tidelock.dtype | tidelock.stream | tidelock.random_options)? default "float32"
+---@param stream (tidelock.stream | tidelock.stream_options)? only behind a dtype's name
+---@return tidelock.buffer
+function device:randn(shape, dtype, stream) end
+
 --- Makes a buffer from a table, nested as its shape, or from a string of packed elements (one
 --- dimension); the contents are there at once. Raises for a row of another length, an element that
 --- is not a number, a length that is no multiple of the element size; else as `empty` does.
@@ -254,6 +283,15 @@ function device:full(shape, value, dtype, stream) end
 ---@param dtype tidelock.dtype? default "float32"
 ---@return tidelock.buffer
 function device:array(data, dtype) end
+
+--- Makes a buffer from a .npy file, versions 1 to 3, of either byte order and either order of
+--- elements; the contents are there at once. A scalar gives the shape {1}. Raises code "io" for a
+--- file that cannot be read or is no sound .npy file (fewer bytes, or more, than its header tells),
+--- "unsupported" for dtypes and ranks that no buffer has, naming the file, before memory is asked
+--- for; else as `empty` does.
+---@param path string
+---@return tidelock.buffer
+function device:load_npy(path) end
 
 --- Accepts no further calls, not through what was made on the device either; queued work still
 --- runs. Idempotent, never waits.
@@ -311,18 +349,39 @@ function buffer:get(i, ...) end
 ---@param ... number the further indices, then the value
 function buffer:set(i, ...) end
 
+--- Writes all elements to a .npy file, version 1, little-endian, in row order. Waits for all uses,
+--- and until the file is on the disk. A file that is there is replaced as a whole: it has its old
+--- contents or the new ones, and after a failure the old ones. Raises code "io" with the system's
+--- reason, and "unsupported" for bfloat16, naming the file.
+---@param path string
+function buffer:save(path) end
+
 --- Enqueues that every element becomes the value, rounded once to the dtype.
 ---@param value number
 ---@param stream (tidelock.stream | tidelock.stream_options)?
 ---@return tidelock.buffer self
 function buffer:fill(value, stream) end
 
---- Enqueues a copy of all elements. The source has the same device, shape and dtype and does not
---- overlap the buffer, or it raises.
+--- Enqueues a copy of all elements. The source has the same shape and dtype and does not overlap
+--- the buffer, or it raises. From another device it first waits for every use of the source.
 ---@param source tidelock.buffer
 ---@param stream (tidelock.stream | tidelock.stream_options)?
 ---@return tidelock.buffer self
 function buffer:copy_from(source, stream) end
+
+--- Enqueues new contents, and does not wait. A string, of all bytes in row order, is taken over at
+--- once; a pinned buffer has the same shape and dtype, and what is written into it waits for the
+--- copy.
+---@param source tidelock.buffer | string
+---@param stream (tidelock.stream | tidelock.stream_options)?
+---@return tidelock.buffer self
+function buffer:upload_async(source, stream) end
+
+--- Enqueues a copy into a pinned buffer of the same shape and dtype, and does not wait.
+---@param pinned tidelock.buffer
+---@param stream (tidelock.stream | tidelock.stream_options)?
+---@return tidelock.pending
+function buffer:download_async(pinned, stream) end
 
 --- Makes a packed buffer of the same shape and enqueues the copy into it. Raises as `empty` does.
 ---@param stream (tidelock.stream | tidelock.stream_options)?
@@ -431,6 +490,28 @@ function gate:open() end
 
 --- Opens the gate and drops it. Idempotent, never waits.
 function gate:close() end
+
+-- ---- pending results ------------------------------------------------------------------------
+
+--- A download that is under way. gpu.await takes it too.
+---@class tidelock.pending
+local pending = {}
+
+--- Says whether the data has arrived.
+---@return boolean done
+function pending:done() end
+
+--- Waits, for so many seconds at most, and says whether the data has arrived.
+---@param seconds number? default: no limit
+---@return boolean done
+function pending:synchronize(seconds) end
+
+--- Waits and returns the pinned buffer, the data in it.
+---@return tidelock.buffer pinned
+function pending:result() end
+
+--- Drops it; the copy goes on. Idempotent, never waits.
+function pending:close() end
 
 -- ---- stamps ---------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 --- GPU experiments in Lua. Every time says which clock it is, and whether the
 -- work was done. The device layer is tidelock.core, declared in core.d.lua.
+local check = require "tidelock.check"
 local core = require "tidelock.core"
 
 ---@class tidelock: tidelock.core
@@ -45,6 +46,19 @@ function gpu.await(object)
   if object.result then
     return object:result()
   end
+end
+
+gpu.allclose = check.allclose
+
+--- Checks c = op(a) * op(b) by Freivalds' method, in n^2 operations: see tidelock.check.
+---@param a tidelock.buffer
+---@param b tidelock.buffer
+---@param c tidelock.buffer
+---@param options tidelock.check_options?
+---@return boolean right
+---@return string? reason
+function gpu.check_matmul(a, b, c, options)
+  return check.matmul(gpu, a, b, c, options)
 end
 
 if core.on_warning() == nil then

@@ -175,7 +175,7 @@ each_device("dtypes", function(open)
     refuses("a is int8, b is int32", gpu.matmul, one "int8", one "int32")
     refuses("alpha must be an int32 where the sums are, got 0.5", gpu.matmul, one "int32",
       one "int32", { alpha = 0.5 })
-    refuses("compute 'float16' is not offered for float16 x float16 into float16 (offered: float32)",
+    refuses("'float16' is not offered for float16 x float16 into float16 (offered: float32)",
       gpu.matmul, one "float16", one "float16", { compute = "float16" })
     assert.is_true(dev:synchronize())
   end)

@@ -319,8 +319,6 @@ each_device("event", function(open, id)
       refused("the stream belongs to THERE, the work to HERE", function() a:clone(t) end)
       refused("the stream belongs to THERE, the work to HERE",
         function() gpu.matmul(a, a, t) end)
-      refused("copy: the source is on THERE, the buffer on HERE",
-        function() a:copy_from(b) end)
       refused("matmul: a is on HERE, b is on THERE", function() gpu.matmul(a, b) end)
       refused("matmul: a is on HERE, b is on HERE, c is on THERE",
         function() gpu.matmul(a, a, b) end)

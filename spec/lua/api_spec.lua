@@ -2,7 +2,7 @@
 -- in the metatables, the declarations in core.d.lua, and the spec files.
 local gpu = require "tidelock"
 
-local CLASSES = { "device", "buffer", "stream", "event", "gate", "stamp", "faults" }
+local CLASSES = { "device", "buffer", "stream", "event", "gate", "stamp", "faults", "pending" }
 local FUNCTIONS = {
   "available", "await", "device", "devices", "faults", "matmul", "on_warning", "version",
 }
@@ -30,6 +30,7 @@ local function with_objects(f)
   f {
     device = dev, buffer = dev:empty(1), stream = s, event = dev:event(),
     gate = s:gate { timeout = 0 }, stamp = dev:now(), faults = gpu.faults(),
+    pending = dev:zeros(1):download_async(dev:pinned(1)),
   }
 end
 

@@ -7,6 +7,12 @@
 #ifndef TIDELOCK_BINDING_H
 #define TIDELOCK_BINDING_H
 
+#if defined(__has_include)
+#if !__has_include(<lauxlib.h>)
+#error                                                                         \
+    "tidelock needs the headers of Lua 5.4: install liblua5.4-dev (Debian) or lua-devel (Fedora), or name their folder (CMake: -DLUA_INCLUDE_DIR=, LuaRocks: LUA_INCDIR=)"
+#endif
+#endif
 #include <lauxlib.h>
 #include <lua.h>
 
@@ -14,7 +20,7 @@
 
 #if LUA_VERSION_NUM != 504
 #error                                                                         \
-    "tidelock needs the headers of Lua 5.4 (install liblua5.4-dev, or set LUA_INCLUDE_DIR)"
+    "tidelock needs the headers of Lua 5.4, and these are of another Lua: install liblua5.4-dev (Debian) or lua-devel (Fedora), or name their folder (CMake: -DLUA_INCLUDE_DIR=, LuaRocks: LUA_INCDIR=)"
 #endif
 
 /* ---- classes (class.c) --------------------------------------------------- */

@@ -45,22 +45,28 @@ static int create_event(lua_State *L) {
   return 1;
 }
 
-/* What zeros and full may be told: a dtype and a stream, or a table of both. */
+/* What zeros, full, rand and randn may be told: a dtype and a stream, or a
+ * table of both and, for the random ones, a seed. */
 typedef struct fill_options {
   int32_t dtype;
   tl_stream *stream;
+  int64_t seed;
 } fill_options;
 
 /* They begin at `arg`; nothing but nil may follow, up to `last`. */
-static fill_options check_fill_options(lua_State *L, int arg, int last) {
+static fill_options check_fill_options(lua_State *L, int arg, int last,
+                                       bool random) {
   static const char *const fields[] = {"dtype", "stream", NULL};
+  static const char *const random_fields[] = {"dtype", "seed", "stream", NULL};
   fill_options options = {.dtype = TL_FLOAT32};
   if (lua_istable(L, arg)) {
-    tl_checkfields(L, arg, fields);
+    tl_checkfields(L, arg, random ? random_fields : fields);
     if (tl_getfield(L, arg, "dtype")) {
       options.dtype = tl_readdtype(L, -1);
       lua_pop(L, 1);
     }
+    if (random)
+      options.seed = tl_fieldinteger(L, arg, "seed", 0);
     options.stream = tl_fieldstream(L, arg);
   } else {
     if (tl_testhandle(L, arg, TL_STREAM) == NULL)
@@ -80,12 +86,12 @@ static int push_filled(lua_State *L, int value, int arg, int last) {
   tl_stream *stream;
   tl_checkobject(L, 1, TL_DEVICE);
   int32_t dimensions = tl_checkshape(L, 2, shape);
-  fill_options options = check_fill_options(L, arg, last);
+  fill_options options = check_fill_options(L, arg, last, false);
   unsigned char element[TL_ELEMENT_ROOM];
   tl_checknumber(L, value, options.dtype, element);
   tl_buffer *buffer = tl_pushbuffer(L, 0, options.dtype, dimensions, shape);
   do {
-    options = check_fill_options(L, arg, last);
+    options = check_fill_options(L, arg, last, false);
     stream = tl_readystream(L, tl_checkobject(L, 1, TL_DEVICE), options.stream,
                             true);
   } while (stream == NULL);
@@ -104,6 +110,37 @@ static int create_full(lua_State *L) {
   tl_checkcount(L, 5);
   lua_settop(L, 5);
   return push_filled(L, 3, 4, 5);
+}
+
+static int push_random(lua_State *L, int32_t distribution) {
+  int64_t shape[TL_MAX_DIMENSIONS];
+  tl_error error;
+  tl_stream *stream;
+  tl_checkobject(L, 1, TL_DEVICE);
+  tl_checkcount(L, 4);
+  lua_settop(L, 4);
+  int32_t dimensions = tl_checkshape(L, 2, shape);
+  fill_options options = check_fill_options(L, 3, 4, true);
+  tl_check(L, tl_random_check(options.dtype, distribution, &error), &error);
+  tl_buffer *buffer = tl_pushbuffer(L, 0, options.dtype, dimensions, shape);
+  do {
+    options = check_fill_options(L, 3, 4, true);
+    stream = tl_readystream(L, tl_checkobject(L, 1, TL_DEVICE), options.stream,
+                            true);
+  } while (stream == NULL);
+  tl_check(L,
+           tl_buffer_random(buffer, distribution, (uint64_t)options.seed,
+                            stream, &error),
+           &error);
+  return 1;
+}
+
+static int create_rand(lua_State *L) {
+  return push_random(L, TL_UNIFORM);
+}
+
+static int create_randn(lua_State *L) {
+  return push_random(L, TL_NORMAL);
 }
 
 static int create_empty(lua_State *L) {
@@ -169,14 +206,27 @@ static int create_array(lua_State *L) {
   return 1;
 }
 
+/* load_npy(path): the contents are there at once. What cannot be read is
+ * refused before memory is asked for; no file is open while Lua may raise. */
+static int create_load_npy(lua_State *L) {
+  tl_layout layout;
+  tl_error error;
+  tl_checkobject(L, 1, TL_DEVICE);
+  tl_checkcount(L, 2);
+  luaL_checkstring(L, 2);
+  const char *path = tl_readstring(L, 2, "path");
+  tl_check(L, tl_npy_layout(path, &layout, &error), &error);
+  tl_buffer *buffer =
+      tl_pushbuffer(L, 0, layout.dtype, layout.dimensions, layout.shape);
+  tl_check(L, tl_buffer_read_npy(buffer, path, &error), &error);
+  return 1;
+}
+
 const luaL_Reg tl_create_methods[] = {
-    {"stream", create_stream},
-    {"default_stream", create_default_stream},
-    {"event", create_event},
-    {"zeros", create_zeros},
-    {"full", create_full},
-    {"empty", create_empty},
-    {"pinned", create_pinned},
-    {"array", create_array},
-    {NULL, NULL},
+    {"stream", create_stream},     {"default_stream", create_default_stream},
+    {"event", create_event},       {"zeros", create_zeros},
+    {"full", create_full},         {"empty", create_empty},
+    {"pinned", create_pinned},     {"array", create_array},
+    {"rand", create_rand},         {"randn", create_randn},
+    {"load_npy", create_load_npy}, {NULL, NULL},
 };

@@ -113,6 +113,20 @@ static int transfer_set(lua_State *L) {
   return 0;
 }
 
+/* save(path): a .npy file, old or new but never half. */
+static int transfer_save(lua_State *L) {
+  tl_layout layout;
+  tl_error error;
+  tl_checkbuffer(L, &layout);
+  tl_checkcount(L, 2);
+  luaL_checkstring(L, 2);
+  const char *path = tl_readstring(L, 2, "path");
+  tl_waitfor(L, 1, TL_BUFFER, -1);
+  tl_check(L, tl_buffer_save_npy(tl_checkbuffer(L, &layout), path, &error),
+           &error);
+  return 0;
+}
+
 /* ---- on the device ------------------------------------------------------- */
 
 /* fill(value [, stream]) --> the buffer */
@@ -222,6 +236,7 @@ const luaL_Reg tl_transfer_methods[] = {
     {"totable", transfer_totable},
     {"get", transfer_get},
     {"set", transfer_set},
+    {"save", transfer_save},
     {"fill", transfer_fill},
     {"copy_from", transfer_copy_from},
     {"upload_async", transfer_upload_async},

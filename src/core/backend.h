@@ -10,8 +10,8 @@
  * In turn: a slot that can fail returns a status, describes the failure, and
  * leaves nothing behind; a slot that releases returns nothing and never waits.
  *
- * A launch is one operation that does work: matmul, fill, copy, spin. Each
- * stream counts its launches from 1; places in a stream are such counts. */
+ * A launch is one operation that does work: matmul, fill, random, copy, spin.
+ * Each stream counts its launches from 1; a place in it is such a count. */
 #ifndef TIDELOCK_BACKEND_H
 #define TIDELOCK_BACKEND_H
 
@@ -157,6 +157,11 @@ typedef struct tl_backend {
   /* Every element of the block becomes this one. */
   tl_status (*fill)(tl_stream_impl *stream, const tl_block *block,
                     const void *element, size_t element_size, tl_error *error);
+  /* Elements of a float dtype as kernels/philox.h defines them, numbered from 0
+   * through the block's planes, rows and columns. */
+  tl_status (*random)(tl_stream_impl *stream, const tl_block *block,
+                      tl_dtype dtype, tl_distribution distribution,
+                      uint64_t seed, tl_error *error);
   /* Blocks of the same shape that do not overlap. */
   tl_status (*copy)(tl_stream_impl *stream, const tl_block *to,
                     const tl_block *from, tl_error *error);

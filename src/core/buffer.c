@@ -10,10 +10,9 @@
 
 /* ---- layouts ------------------------------------------------------------- */
 
-/* Checks dtype and shape and computes the packed layout, free of overflow. */
-static tl_status layout_pack(int32_t dtype, int32_t dimensions,
-                             const int64_t *shape, tl_layout *layout,
-                             tl_error *error) {
+tl_status tl_layout_pack(int32_t dtype, int32_t dimensions,
+                         const int64_t *shape, tl_layout *layout,
+                         tl_error *error) {
   if (tl_dtype_name(dtype) == NULL)
     return tl_fail(error, TL_INVALID_ARGUMENT, "there is no dtype %d",
                    (int)dtype);
@@ -148,7 +147,7 @@ static tl_status buffer_create(tl_device *device, int32_t dtype,
                                bool pinned, tl_buffer **out, tl_error *error) {
   *out = NULL;
   tl_layout layout;
-  tl_status status = layout_pack(dtype, dimensions, shape, &layout, error);
+  tl_status status = tl_layout_pack(dtype, dimensions, shape, &layout, error);
   if (status == TL_OK)
     status = tl_device_check(device, error);
   if (status != TL_OK)
@@ -210,7 +209,7 @@ tl_status tl_buffer_view(tl_buffer *buffer, int64_t offset, int32_t dimensions,
   tl_status status = tl_device_check(device, error);
   if (status == TL_OK)
     status =
-        layout_pack(buffer->layout.dtype, dimensions, shape, &layout, error);
+        tl_layout_pack(buffer->layout.dtype, dimensions, shape, &layout, error);
   if (status == TL_OK)
     status = view_strides(&layout, strides, error);
   if (status != TL_OK)

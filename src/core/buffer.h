@@ -11,6 +11,10 @@ struct tl_buffer {
   tl_layout layout;
 };
 
+/* Checks dtype and shape and computes the packed layout, free of overflow. */
+tl_status tl_layout_pack(int32_t dtype, int32_t dimensions,
+                         const int64_t *shape, tl_layout *layout,
+                         tl_error *error);
 size_t tl_layout_nbytes(const tl_layout *layout);
 /* The bytes that a buffer covers, with neighbouring rows run together. */
 tl_block tl_buffer_block(const tl_buffer *buffer);

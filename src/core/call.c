@@ -121,6 +121,18 @@ tl_status tl_call_fill(tl_stream *stream, const tl_block *block,
       error);
 }
 
+tl_status tl_call_random(tl_stream *stream, const tl_block *block,
+                         tl_dtype dtype, tl_distribution distribution,
+                         uint64_t seed, tl_error *error) {
+  tl_device *device = stream->object.device;
+  if (call_begin(device, "random", error) != TL_OK)
+    return (tl_status)error->code;
+  return tl_device_settle(device,
+                          device->backend->random(stream->impl, block, dtype,
+                                                  distribution, seed, error),
+                          error);
+}
+
 tl_status tl_call_copy(tl_stream *stream, const tl_block *to,
                        const tl_block *from, tl_error *error) {
   tl_device *device = stream->object.device;

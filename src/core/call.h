@@ -27,6 +27,9 @@ tl_status tl_call_spin(tl_stream *stream, double seconds, tl_error *error);
 tl_status tl_call_fill(tl_stream *stream, const tl_block *block,
                        const void *element, size_t element_size,
                        tl_error *error);
+tl_status tl_call_random(tl_stream *stream, const tl_block *block,
+                         tl_dtype dtype, tl_distribution distribution,
+                         uint64_t seed, tl_error *error);
 tl_status tl_call_copy(tl_stream *stream, const tl_block *to,
                        const tl_block *from, tl_error *error);
 tl_status tl_call_matmul(tl_stream *stream, int32_t kernel,

@@ -182,6 +182,7 @@ const tl_backend tl_host_backend = {
     .stream_reserve = host_stream_reserve,
     .spin = host_spin,
     .fill = host_fill,
+    .random = host_random,
     .copy = host_copy,
     .matmul = host_matmul,
     .kernels = host_kernels,

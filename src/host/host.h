@@ -89,6 +89,12 @@ struct host_operation {
       size_t element_size;
     } fill;
     struct {
+      tl_block block;
+      uint64_t seed;
+      tl_dtype dtype;
+      tl_distribution distribution;
+    } random;
+    struct {
       tl_block to, from;
     } copy;
     tl_matmul_problem matmul;
@@ -194,6 +200,11 @@ tl_status host_gate_create(tl_stream_impl *stream, double timeout,
                            tl_gate_impl **gate, tl_error *error);
 void host_gate_open(tl_gate_impl *gate, bool *opened);
 void host_gate_destroy(tl_gate_impl *gate);
+
+/* random.c */
+tl_status host_random(tl_stream_impl *stream, const tl_block *block,
+                      tl_dtype dtype, tl_distribution distribution,
+                      uint64_t seed, tl_error *error);
 
 /* matmul.c, blas.c */
 enum { HOST_NAIVE, HOST_TILED, HOST_BLAS, HOST_KERNELS };
