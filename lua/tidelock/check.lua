@@ -122,8 +122,8 @@ end
 ---@field seed integer? not 0; default 1
 
 --- Checks c = op(a) * op(b) by Freivalds' method: for vectors v of random signs, c * v must be
---- op(a) * (op(b) * v), which takes n^2 operations instead of n^3. A wrong product passes one vector
---- with a chance of at most one half, if it is wrong by more than the tolerance
+--- op(a) * (op(b) * v), which takes n^2 operations instead of n^3. A wrong product passes one
+--- vector with a chance of at most one half, if it is wrong by more than the tolerance
 --- 8 * sqrt(k) * epsilon * scale, scale being the largest magnitude of the two sides; int32 is
 --- compared exactly. (R. Freivalds, Probabilistic machines can use less running time, 1977.)
 ---@param gpu table the module, whose matmul makes the products

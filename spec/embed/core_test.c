@@ -708,8 +708,13 @@ static void test_two_devices(void) {
                TL_INVALID_ARGUMENT, "belongs to", &error);
   expect_fails(fill_with(a, 1, other, &error), TL_INVALID_ARGUMENT,
                "the stream belongs to", &error);
-  expect_fails(tl_buffer_copy(a, b, NULL, &error), TL_INVALID_ARGUMENT, "host",
-               &error);
+  expect_fails(tl_buffer_copy(a, b, other, &error), TL_INVALID_ARGUMENT,
+               "the stream belongs to", &error);
+  must(fill_with(b, 7, other, &error), &error);
+  expect_ok(tl_buffer_copy(a, b, NULL, &error), &error);
+  float last = 0;
+  must(tl_buffer_get(a, (int64_t[]){3}, &last, &error), &error);
+  expect(last == 7);
   tl_buffer_release(b);
   tl_buffer_release(a);
   tl_event_release(mine);

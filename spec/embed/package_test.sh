@@ -176,11 +176,11 @@ run_examples() { # tree
     # shellcheck disable=SC2086 # $lua may be a command with arguments
     {
       $lua "$examples/device_info.lua" >"$scratch/info" 2>&1 || echo "device_info fails"
-      $lua "$examples/launch_queue.lua" launches=100 spin=0.0001 depth=8 \
+      $lua "$examples/launch_queue.lua" launches=200 spin=0.0002 depth=64 \
         >"$scratch/queue" 2>&1 || echo "launch_queue fails"
     }
     wants "$scratch/info" '^backend *host$' '^queue_depth *1024$' '^matmul kernel tiled'
-    wants "$scratch/queue" '^100 launches of spins .* holds 8$' 'predicts 1 - 8/100 = 92\.0 %'
+    wants "$scratch/queue" '^200 launches of spins .* holds 64$' 'predicts 1 - 64/200 = 68\.0 %'
   )
 }
 
