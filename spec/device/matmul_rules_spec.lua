@@ -1,22 +1,10 @@
 -- The BLAS's rules for alpha, beta, zero sizes and numbers that are not
 -- finite, and what c may share with a and b.
 local each_device = require "spec.each_device"
+local each_kernel = require "spec.each_kernel"
 local gpu = require "tidelock"
 
 local nan, inf = 0 / 0, math.huge
-
---- Calls body(kernel, dtype, label) for each kernel and each type it takes.
-local function each_kernel(dev, body)
-  for _, dtype in ipairs { "float32", "float64" } do
-    body("auto", dtype, "auto " .. dtype)
-    for _, kernel in ipairs(dev:matmul_kernels()) do
-      local takes = table.concat(kernel.dtypes, " "):find(dtype, 1, true)
-      if kernel.available and takes then
-        body(kernel.name, dtype, kernel.name .. " " .. dtype)
-      end
-    end
-  end
-end
 
 --- Rule F: a[i][k] = (i*K + k) % 7 and b[k][j] = (k*N + j) % 5, indices from 0.
 local function rule_f(dev, m, n, k, dtype)
@@ -71,7 +59,7 @@ each_device("matmul's rules", function(open)
       assert.same({ { 41, 74 }, { 386, 3100 } }, with(2, 3), label)
       assert.same({ { -9.5, -11 }, { -21.5, -25 } }, with(-0.5, 0), label)
       assert.same({ { -0.5, -5 }, { -50, -500 } }, with(0, -0.5), label)
-    end)
+    end, { largest = 2048, floats = true })
   end)
 
   it("applies alpha and beta to each matrix of a batch", function()
@@ -82,7 +70,7 @@ each_device("matmul's rules", function(open)
       local c = dev:array({ { { 100 } }, { { 200 } } }, dtype)
       gpu.matmul(a, b, c, { kernel = kernel, alpha = 2, beta = 0.5 })
       assert.same({ { { 56 } }, { { 128 } } }, c:totable(), label)
-    end)
+    end, { floats = true })
   end)
 
   it("B09: K = 0 leaves beta * c", function()
@@ -95,7 +83,7 @@ each_device("matmul's rules", function(open)
         gpu.matmul(a, b, c, { kernel = kernel, beta = case[1] })
         assert.same({ { x, x }, { x, x } }, c:totable(), label .. " beta " .. tostring(case[1]))
       end
-      local c = dev:full({ 2, 2 }, nan, dtype)
+      local c = dev:full({ 2, 2 }, dtype == "int32" and 9 or nan, dtype)
       gpu.matmul(a, b, c, { kernel = kernel })
       assert.same({ { 0, 0 }, { 0, 0 } }, c:totable(), label)
       assert.same({ { 0, 0 }, { 0, 0 } }, gpu.matmul(a, b, { kernel = kernel }):totable(), label)
@@ -160,7 +148,7 @@ each_device("matmul's rules", function(open)
         assert.equal(0, nans, label)
         assert.equal(44316, sum, label)
       end
-    end)
+    end, { floats = true })
   end)
 
   it("B11: beta = 1 keeps the NaN that c held", function()
@@ -171,7 +159,7 @@ each_device("matmul's rules", function(open)
       gpu.matmul(a, b, c, { kernel = kernel, beta = 1 })
       local _, nans = sum_and_nans(c)
       assert.equal(323, nans, label)
-    end)
+    end, { floats = true })
   end)
 
   it("B12: NaN and infinity in a and b reach c", function()
@@ -184,7 +172,7 @@ each_device("matmul's rules", function(open)
       assert.is_true(c[1][2] ~= c[1][2], label)
       assert.equal(inf, c[2][1], label)
       assert.is_true(c[2][2] ~= c[2][2], label)
-    end)
+    end, { floats = true })
   end)
 
   it("B12: alpha = 0 reads neither a nor b", function()
@@ -197,7 +185,7 @@ each_device("matmul's rules", function(open)
       assert.same({ { 0, 0 }, { 0, 0 } }, c:totable(), label)
       gpu.matmul(b, b, c:fill(3), { kernel = kernel, alpha = 0, beta = 2 })
       assert.same({ { 6, 6 }, { 6, 6 } }, c:totable(), label)
-    end)
+    end, { floats = true })
   end)
 
   it("B13: refuses a c that is a or b, and leaves both as they were", function()

@@ -1,22 +1,8 @@
 -- What a matmul computes: shapes, transposes, row strides, batches. Each case
 -- runs on every kernel that the device has, and on "auto".
 local each_device = require "spec.each_device"
+local each_kernel = require "spec.each_kernel"
 local gpu = require "tidelock"
-
-local dtypes = { "float32", "float64" }
-
---- Calls body(kernel, dtype, label) for each kernel and each type it takes.
-local function each_kernel(dev, body)
-  for _, dtype in ipairs(dtypes) do
-    body("auto", dtype, "auto " .. dtype)
-    for _, kernel in ipairs(dev:matmul_kernels()) do
-      local takes = table.concat(kernel.dtypes, " "):find(dtype, 1, true)
-      if kernel.available and takes then
-        body(kernel.name, dtype, kernel.name .. " " .. dtype)
-      end
-    end
-  end
-end
 
 local function matrix(dev, rows, columns, numbers, dtype)
   local buffer = dev:empty({ rows, columns }, dtype)
@@ -111,7 +97,7 @@ each_device("matmul", function(open)
         local which = label .. (case[3] and " T" or " N") .. (case[4] and "T" or "N")
         assert.is_true(got == expected, which)
       end
-    end)
+    end, { largest = 24 * k })
   end)
 
   it("B02: refuses a row stride below the row's length, and names both", function()
@@ -142,7 +128,7 @@ each_device("matmul", function(open)
       local a = dev:array({ 1, 2, p, 3, 4, p }, dtype):view { shape = { 2, 2 }, stride = 3 }
       local c = gpu.matmul(a, a, { kernel = kernel, transpose_a = true })
       assert.same({ { 10, 14 }, { 14, 20 } }, c:totable(), label)
-    end)
+    end, { floats = true })
   end)
 
   it("B04: takes the four mixes of transposes with awkward sizes", function()
@@ -219,7 +205,7 @@ each_device("matmul", function(open)
             end
           end
         end
-      end)
+      end, { largest = 24 * k })
     end)
   end
 
@@ -344,7 +330,7 @@ each_device("matmul", function(open)
           { kernel = kernel, transpose_a = ta, transpose_b = tb })
         assert.same(expected, c:totable(),
           ("%s, seed %d: %d x %d x %d, pad %d"):format(label, seed, m, n, k, pad))
-      end)
+      end, { largest = 2 ^ 20 })
     end
   end)
 end)

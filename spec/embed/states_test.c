@@ -149,10 +149,50 @@ static void test_many(void) {
   }
 }
 
+/* Resident bytes, -1 where they are not to be had. */
+static long resident(void) {
+  long size, pages = -1;
+  FILE *file = fopen("/proc/self/statm", "r");
+  if (file != NULL && fscanf(file, "%ld %ld", &size, &pages) != 2)
+    pages = -1;
+  if (file != NULL)
+    fclose(file);
+  return pages < 0 ? -1 : pages * 4096;
+}
+
+/* A checker keeps freed memory back on purpose. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { CHECKED = 1 };
+#else
+enum { CHECKED = 0 };
+#endif
+
+static void states_cycle(int count) {
+  char failure[256] = "";
+  for (int i = 0; i < count; i++) {
+    lua_State *L = state_open();
+    if (!expect(L != NULL &&
+                state_run(L, multiply, 1, failure, sizeof failure) == 1))
+      tap_note("  %s", failure);
+    lua_close(L);
+  }
+}
+
+static void test_leak(void) {
+  states_cycle(20);
+  long before = resident();
+  states_cycle(200);
+  long after = resident();
+  if (!expect(CHECKED || before < 0 || after - before < 5 << 20))
+    tap_note("  grew by %ld bytes", after - before);
+}
+
 int main(void) {
   test("8 states in 8 threads multiply 100 times each and are right",
        test_states);
   test("opening the module again gives the same", test_twice);
   test("states close with work in flight", test_many);
+  test("200 states that load, multiply and close leave nothing (C15)",
+       test_leak);
   return tap_end();
 }

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <time.h>
 
@@ -44,6 +45,31 @@ tl_status host_stream_create(tl_device_impl *device, tl_stream_impl **out,
   return TL_OK;
 }
 
+/* The queue is mapped, not allocated: only what is used of it takes memory, and
+ * all of that goes back at once, however many streams come and go. */
+static tl_status queue_make(tl_stream_impl *stream, tl_error *error) {
+  const tl_device_options *options = &stream->device->options;
+  uint64_t size = 2 * (uint64_t)options->queue_depth;
+  size_t nbytes = size * sizeof *stream->queue;
+  tl_status status = tl_fault(options->faults, "allocate: host queue", error);
+  if (status != TL_OK)
+    return status;
+  void *queue = mmap(NULL, nbytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (queue == MAP_FAILED)
+    return tl_fail(error, TL_OUT_OF_MEMORY,
+                   "host: no memory for a stream's queue (asked %zu bytes)",
+                   nbytes);
+  stream->queue = queue;
+  stream->size = size;
+  return TL_OK;
+}
+
+static void queue_free(tl_stream_impl *stream) {
+  if (stream->queue != NULL)
+    munmap(stream->queue, stream->size * sizeof *stream->queue);
+}
+
 void host_stream_retain(tl_stream_impl *stream) {
   atomic_fetch_add(&stream->references, 1);
 }
@@ -55,7 +81,7 @@ void host_stream_release(tl_stream_impl *stream) {
   pthread_mutex_destroy(&stream->lock);
   pthread_cond_destroy(&stream->wake);
   pthread_cond_destroy(&stream->progress);
-  free(stream->queue);
+  queue_free(stream);
   free(stream);
   host_device_release(device);
 }
@@ -146,13 +172,8 @@ static int worker_start(tl_stream_impl *stream) {
 
 static tl_status stream_start(tl_stream_impl *stream, tl_error *error) {
   tl_faults *faults = stream->device->options.faults;
-  if (stream->queue == NULL) {
-    stream->size = 2 * (uint64_t)stream->device->options.queue_depth;
-    stream->queue = tl_allocate(faults, "allocate: host queue",
-                                stream->size * sizeof *stream->queue, error);
-    if (stream->queue == NULL)
-      return TL_OUT_OF_MEMORY;
-  }
+  if (stream->queue == NULL && queue_make(stream, error) != TL_OK)
+    return (tl_status)error->code;
   if (tl_fault(faults, "host thread", error) != TL_OK)
     return (tl_status)error->code;
   int failure = worker_start(stream);
