@@ -72,6 +72,44 @@ each_device("dtypes", function(open)
     assert.equal(string.pack(("<i1"):rep(256), table.unpack(values)), buffer:tobytes())
   end)
 
+  it("round-trip bit patterns through table, string and file", function()
+    local dev = open()
+    local seed = os.time()
+    math.randomseed(seed)
+    local halves, bytes = {}, {}
+    for bits = 0, 0xffff do
+      if bits & 0x7c00 ~= 0x7c00 then
+        halves[#halves + 1] = string.pack("<I2", bits)
+      end
+    end
+    for i = 0, 255 do
+      bytes[#bytes + 1] = string.char(i)
+    end
+    local data = { float16 = table.concat(halves), int8 = table.concat(bytes) }
+    for dtype, format in pairs { float32 = "<f", float64 = "<d", int32 = "<i4" } do
+      local list = {}
+      for i = 1, 20000 do
+        local raw = string.pack("<I8", math.random(0)):sub(1, string.packsize(format))
+        local value = string.unpack(format, raw)
+        list[i] = value - value == 0 and raw or string.rep("\0", #raw)
+      end
+      data[dtype] = table.concat(list)
+    end
+    local path = os.tmpname() .. ".npy"
+    for dtype, wanted in pairs(data) do
+      local b = dev:array(wanted, dtype)
+      local label = dtype .. ", seed " .. seed
+      assert.is_true(b:tobytes() == wanted, label)
+      assert.is_true(dev:array(b:totable(), dtype):tobytes() == wanted, label)
+      b:save(path)
+      local loaded = dev:load_npy(path)
+      assert.equal(dtype, loaded:dtype())
+      assert.is_true(loaded:tobytes() == wanted, label)
+    end
+    os.remove(path)
+    os.remove((path:gsub("%.npy$", "")))
+  end)
+
   it("round to nearest even in one step", function()
     local dev = open()
     local halves = dev:array({ 2049, 2051, 65504, 65519.99, 65520, 2 ^ -24, 2 ^ -25, 3 * 2 ^ -26,
