@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <time.h>
 
@@ -45,29 +44,22 @@ tl_status host_stream_create(tl_device_impl *device, tl_stream_impl **out,
   return TL_OK;
 }
 
-/* The queue is mapped, not allocated: only what is used of it takes memory, and
- * all of that goes back at once, however many streams come and go. */
+/* The queue is not cleared: only what is used of it takes memory, and a stream
+ * with a few operations in flight stays small. */
 static tl_status queue_make(tl_stream_impl *stream, tl_error *error) {
   const tl_device_options *options = &stream->device->options;
   uint64_t size = 2 * (uint64_t)options->queue_depth;
-  size_t nbytes = size * sizeof *stream->queue;
+  size_t nbytes = (size * sizeof *stream->queue + 63) / 64 * 64;
   tl_status status = tl_fault(options->faults, "allocate: host queue", error);
   if (status != TL_OK)
     return status;
-  void *queue = mmap(NULL, nbytes, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (queue == MAP_FAILED)
+  stream->queue = aligned_alloc(64, nbytes);
+  if (stream->queue == NULL)
     return tl_fail(error, TL_OUT_OF_MEMORY,
                    "host: no memory for a stream's queue (asked %zu bytes)",
                    nbytes);
-  stream->queue = queue;
   stream->size = size;
   return TL_OK;
-}
-
-static void queue_free(tl_stream_impl *stream) {
-  if (stream->queue != NULL)
-    munmap(stream->queue, stream->size * sizeof *stream->queue);
 }
 
 void host_stream_retain(tl_stream_impl *stream) {
@@ -81,7 +73,7 @@ void host_stream_release(tl_stream_impl *stream) {
   pthread_mutex_destroy(&stream->lock);
   pthread_cond_destroy(&stream->wake);
   pthread_cond_destroy(&stream->progress);
-  queue_free(stream);
+  free(stream->queue);
   free(stream);
   host_device_release(device);
 }
