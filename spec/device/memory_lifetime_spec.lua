@@ -35,6 +35,7 @@ end
 local function matrix(dev, n, value)
   local diagonal = dev:zeros { n, n }
   diagonal:reshape(n * n):view({ shape = { n, 1 }, stride = n + 1 }):fill(value)
+  dev:default_stream():synchronize() -- only the first write is ordered before other streams
   return diagonal
 end
 
