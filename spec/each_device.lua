@@ -34,6 +34,13 @@ function each_device.ids()
   return ids
 end
 
+--- The id of another device: of the same back end, or the host where there is only one.
+function each_device.other(id)
+  local backend, ordinal = id:match("^(%a+):?(%d*)$")
+  local next_one = ("%s:%d"):format(backend, (tonumber(ordinal) or 0) + 1)
+  return gpu.available(next_one) and next_one or "host"
+end
+
 --- Closes the device once its work is done and returns what was left alive.
 function each_device.close(dev)
   collectgarbage()

@@ -86,7 +86,8 @@ typedef struct tl_faults tl_faults; /* failures to inject, for tests */
 typedef struct tl_device_options {
   size_t size;               /* sizeof(tl_device_options) */
   int64_t memory_limit;      /* bytes; 0: what the device has */
-  int32_t queue_depth;       /* launches a stream holds; 0: 1024 */
+  int32_t queue_depth;       /* launches a stream holds; 0: 1024 on host, the
+                                driver's own number on CUDA */
   int32_t wait;              /* a tl_wait */
   int32_t blocking_launches; /* not 0: each launch waits for its own end */
   tl_faults *faults;         /* kept until the device is gone; may be NULL */
@@ -115,10 +116,17 @@ typedef struct tl_properties {
   int64_t pci_bus_id;
   int64_t pci_device_id;
   int64_t l2_cache_size; /* bytes */
-  int64_t clock_rate;    /* Hz */
+  int64_t clock_rate;    /* Hz, the highest */
   int64_t driver_version;
-  int64_t total_memory; /* bytes */
-  int64_t queue_depth;  /* launches a stream holds before one waits */
+  int64_t total_memory;      /* bytes */
+  int64_t queue_depth;       /* launches a stream holds before one waits */
+  int64_t memory_clock_rate; /* Hz, the highest */
+  int64_t memory_bus_width;  /* bits */
+  int64_t power_limit;       /* W */
+  int64_t sm_clock;          /* Hz, at this moment */
+  int64_t memory_clock;      /* Hz, at this moment */
+  int64_t throttle_reasons;  /* what holds the clocks back at this moment: bits
+                                as NVML has them */
 } tl_properties;
 
 typedef struct tl_memory_info {
@@ -189,8 +197,11 @@ bool tl_dtype_pack_integer(int32_t dtype, int64_t value, void *element);
 double tl_dtype_unpack(int32_t dtype, const void *element);
 
 /* ---- devices --------------------------------------------------------------
- * Ids: "host" (the same as "host:0"; up to "host:7" are separate devices on
- * the same processor). Opening starts no thread and loads no library. */
+ * Ids: "cuda:0", a GPU by CUDA's own ordinal from 0 ("cuda" is the first);
+ * "host" (the same as "host:0"; up to "host:7" are separate devices on the same
+ * processor). Opening the host starts no thread and loads no library. A GPU's
+ * primary context is used, and kept until the process ends; every call leaves
+ * the thread's current CUDA context as it was. */
 
 /* Lists the devices present; *count is their number, however small the room. */
 tl_status tl_device_list(tl_device_info *list, int32_t room, int32_t *count,
@@ -212,11 +223,14 @@ void tl_device_close(tl_device *device);
 bool tl_device_forked(const tl_device *device);
 const char *tl_device_id(const tl_device *device);
 const char *tl_device_backend(const tl_device *device);
-/* The options it was opened with, as given: 0 where the default was left,
- * but for queue_depth. */
+/* The options it was opened with, as given: 0 where the default was left. */
 void tl_device_opened_with(const tl_device *device, tl_device_options *options);
 tl_status tl_device_properties(tl_device *device, tl_properties *properties,
                                tl_error *error);
+/* Whether environment variables change what matmul computes with; the text is
+ * filled with them, as they are set: "NVIDIA_TF32_OVERRIDE=1". */
+bool tl_device_precision_override(const tl_device *device, char *text,
+                                  size_t room);
 tl_status tl_device_memory(tl_device *device, tl_memory_info *info,
                            tl_error *error);
 /* Frees what closed objects left and what the allocator keeps back. */

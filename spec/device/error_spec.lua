@@ -108,8 +108,7 @@ each_device("errors", function(open, id)
 
     it("leaves other devices, and the same one opened anew, at work (E01)", function()
       local dev, _, on = lose()
-      local backend, ordinal = id:match("^(%a+):?(%d*)$")
-      local other <close> = gpu.device(("%s:%d"):format(backend, (tonumber(ordinal) or 0) + 1))
+      local other <close> = gpu.device(each_device.other(id))
       local a = other:array { { 1, 2 }, { 3, 4 } }
       assert.same({ { 7, 10 }, { 15, 22 } }, gpu.matmul(a, a):totable())
       assert.same({ false }, { other:is_lost() })

@@ -5,13 +5,6 @@ local gpu = require "tidelock"
 
 local HELD = { timeout = 30 } -- seconds: only a spec that fails waits for it
 
---- A device of the same kind beside the one of this id.
-local function open_other(id)
-  local backend, ordinal = id:match("^(%a+):?(%d*)$")
-  return gpu.device(("%s:%d"):format(backend, (tonumber(ordinal) or 0) + 1),
-    { faults = each_device.faults })
-end
-
 each_device("event", function(open, id)
   describe("done", function()
     it("is nil with the reason before the first record (D01)", function()
@@ -293,7 +286,7 @@ each_device("event", function(open, id)
   describe("objects of two devices", function()
     it("are refused together, naming both (D03)", function()
       local dev = open()
-      local other <close> = open_other(id)
+      local other <close> = gpu.device(each_device.other(id), { faults = each_device.faults })
       local here, there = id, other:id()
       local s, t = dev:stream(), other:stream()
       local mine, theirs = s:record(), t:record()

@@ -132,7 +132,7 @@ end)
 each_device("copies between devices", function(open, id)
   it("bring the contents over, once the source is done", function()
     local dev = open()
-    local other <close> = gpu.device(id:match("^%a+") .. ":1")
+    local other <close> = gpu.device(each_device.other(id))
     local t, s = other:stream(), dev:stream()
     local gate = t:gate { timeout = 0.2 }
     local source = other:full({ 2, 3 }, 8, { stream = t })

@@ -58,11 +58,15 @@ static void read_options(lua_State *L, int arg, tl_device_options *options) {
       luaL_error(L, "option 'memory_limit': at least 1 byte wanted, got %I",
                  (LUAI_UACINT)options->memory_limit);
   }
-  int64_t depth = tl_fieldinteger(L, arg, "queue_depth", 1024);
-  if (depth < 1 || depth > 1 << 20)
-    luaL_error(L, "option 'queue_depth': 1 to 1048576 launches wanted, got %I",
-               (LUAI_UACINT)depth);
-  options->queue_depth = (int32_t)depth;
+  if (tl_getfield(L, arg, "queue_depth")) {
+    lua_pop(L, 1);
+    int64_t depth = tl_fieldinteger(L, arg, "queue_depth", 0);
+    if (depth < 1 || depth > 1 << 20)
+      luaL_error(L,
+                 "option 'queue_depth': 1 to 1048576 launches wanted, got %I",
+                 (LUAI_UACINT)depth);
+    options->queue_depth = (int32_t)depth;
+  }
   const char *wait = tl_fieldstring(L, arg, "wait");
   if (wait != NULL && strcmp(wait, "spin") == 0)
     options->wait = TL_WAIT_SPIN;
@@ -102,42 +106,90 @@ static void explain_default(tl_error *error) {
            " (from the environment variable TIDELOCK_DEVICE)");
 }
 
-/* device([id] [, options]): id nil is TIDELOCK_DEVICE, else "host" */
+/* What gpu.device() is where nobody says: the first GPU, else the host. Fills
+ * the reason, once, where a driver is there and no GPU to be had. */
+static const char *default_device(lua_State *L, tl_error *reason) {
+  tl_state *state = tl_getstate(L);
+  reason->code = TL_OK;
+  if (state->default_device == NULL)
+    state->default_device =
+        tl_device_available("cuda", reason) ? "cuda" : "host";
+  return state->default_device;
+}
+
+/* Where device_open keeps the handle that it returns. */
+enum { OPENED = 3 };
+
+static int open_finish(lua_State *L, int status, lua_KContext context) {
+  (void)status;
+  (void)context;
+  lua_settop(L, OPENED);
+  return 1;
+}
+
+static int open_warn(lua_State *L, const char *code, const char *message,
+                     const char *field, const char *value) {
+  lua_createtable(L, 0, 2);
+  lua_pushstring(L, value);
+  lua_setfield(L, -2, field);
+  luaL_where(L, 1);
+  lua_setfield(L, -2, "where");
+  lua_pushfstring(L, message, value);
+  return tl_warn(L, code, lua_tostring(L, -1), -2, 0, open_finish);
+}
+
+/* Opens the device of that id, which is not open, and puts it at OPENED. */
+static tl_device *open_new(lua_State *L, const char *id) {
+  tl_device_options options = {.size = sizeof options};
+  tl_error error;
+  tl_device *device;
+  tl_handle *handle = tl_newhandle(L, TL_DEVICE);
+  if (!lua_isnil(L, 2)) /* a finalizer may have closed the faults */
+    read_options(L, 2, &options);
+  tl_check(L, tl_device_open(id, &options, &device, &error), &error);
+  handle->object = device;
+  setopen(L, id);
+  return device;
+}
+
+/* device([id] [, options]): id nil is TIDELOCK_DEVICE, else the first GPU, else
+ * "host" */
 static int device_open(lua_State *L) {
   tl_checkcount(L, 2);
+  lua_settop(L, 2);
   const char *wanted = getenv("TIDELOCK_DEVICE");
   bool from_environment =
-      lua_isnoneornil(L, 1) && wanted != NULL && wanted[0] != '\0';
-  if (lua_isnoneornil(L, 1))
-    wanted = from_environment ? wanted : "host";
-  else
-    wanted = check_id(L);
-  bool with_options = !lua_isnoneornil(L, 2);
+      lua_isnil(L, 1) && wanted != NULL && wanted[0] != '\0';
   tl_device_options options = {.size = sizeof options};
-  char id[32];
-  tl_error error;
-  if (with_options)
+  char id[32], overrides[256];
+  tl_error error, reason = {.code = TL_OK};
+  if (!lua_isnil(L, 1))
+    wanted = check_id(L);
+  if (!lua_isnil(L, 2))
     read_options(L, 2, &options);
+  if (lua_isnil(L, 1) && !from_environment)
+    wanted = default_device(L, &reason);
   tl_status status = tl_device_canonical(wanted, id, sizeof id, &error);
   if (status != TL_OK && from_environment)
     explain_default(&error);
   tl_check(L, status, &error);
   tl_handle *handle = pushopen(L, id);
   if (handle != NULL) {
-    if (with_options && !same_options(handle->object, &options))
+    if (!lua_isnil(L, 2) && !same_options(handle->object, &options))
       return luaL_error(L,
                         "device '%s' is open with other options; close it "
                         "first, or leave the options out",
                         id);
     return 1;
   }
-  handle = tl_newhandle(L, TL_DEVICE);
-  tl_device *device;
-  if (with_options) /* a finalizer may have closed the faults */
-    read_options(L, 2, &options);
-  tl_check(L, tl_device_open(id, &options, &device, &error), &error);
-  handle->object = device;
-  setopen(L, id);
+  tl_device *device = open_new(L, id);
+  if (reason.code == TL_DRIVER) /* TL_UNSUPPORTED: there is no driver */
+    return open_warn(L, "W-NOCUDA", "no GPU is used, but the host: %s",
+                     "reason", reason.text);
+  if (tl_device_precision_override(device, overrides, sizeof overrides))
+    return open_warn(L, "W-PRECISION",
+                     "the environment changes the precision of products: %s",
+                     "override", overrides);
   return 1;
 }
 
@@ -207,6 +259,31 @@ static void set_three(lua_State *L, const char *name, const int64_t *values) {
   lua_setfield(L, -2, name);
 }
 
+/* Sets `throttle_reasons`: the names that NVML has for the bits. */
+static void set_reasons(lua_State *L, uint64_t bits) {
+  static const char *const names[] = {"GpuIdle",
+                                      "ApplicationsClocksSetting",
+                                      "SwPowerCap",
+                                      "HwSlowdown",
+                                      "SyncBoost",
+                                      "SwThermalSlowdown",
+                                      "HwThermalSlowdown",
+                                      "HwPowerBrakeSlowdown",
+                                      "DisplayClockSetting"};
+  enum { NAMES = sizeof names / sizeof names[0] };
+  lua_newtable(L);
+  for (int i = 0, count = 0; i < 64; i++) {
+    if ((bits >> i & 1) == 0)
+      continue;
+    if (i < NAMES)
+      lua_pushstring(L, names[i]);
+    else
+      lua_pushfstring(L, "bit %d", i);
+    lua_rawseti(L, -2, ++count);
+  }
+  lua_setfield(L, -2, "throttle_reasons");
+}
+
 static int device_properties(lua_State *L) {
   tl_properties p;
   tl_error error;
@@ -240,6 +317,18 @@ static int device_properties(lua_State *L) {
   set_integer(L, "driver_version", p.driver_version);
   set_integer(L, "total_memory", p.total_memory);
   set_integer(L, "queue_depth", p.queue_depth);
+  set_integer(L, "memory_clock_rate", p.memory_clock_rate);
+  set_integer(L, "memory_bus_width", p.memory_bus_width);
+  set_integer(L, "power_limit", p.power_limit);
+  set_integer(L, "sm_clock", p.sm_clock);
+  set_integer(L, "memory_clock", p.memory_clock);
+  if (p.throttle_reasons >= 0)
+    set_reasons(L, (uint64_t)p.throttle_reasons);
+  char overrides[256];
+  if (tl_device_precision_override(device, overrides, sizeof overrides)) {
+    lua_pushstring(L, overrides);
+    lua_setfield(L, -2, "precision_override");
+  }
   return 1;
 }
 

@@ -85,8 +85,10 @@ typedef struct tl_kernel {
 } tl_kernel;
 
 typedef struct tl_backend {
-  const char *name; /* the id before the colon */
-  bool single;      /* ordinal 0 goes by the bare name */
+  const char *name;            /* the id before the colon */
+  bool single;                 /* ordinal 0 goes by the bare name */
+  int32_t default_queue_depth; /* launches a stream holds where nothing is said;
+                                  0: the device's own queue, whatever it is */
 
   /* ---- devices ---- */
 
@@ -96,7 +98,8 @@ typedef struct tl_backend {
   /* Writes the name of the processor. */
   tl_status (*describe)(int32_t ordinal, char *name, size_t room,
                         tl_error *error);
-  /* Options are whole: no field is 0 that has a default. */
+  /* Options are whole: no field is 0 that has a default, but for a queue_depth
+   * that is the device's own. */
   tl_status (*open)(int32_t ordinal, const tl_device_options *options,
                     tl_device_impl **device, tl_error *error);
   /* Work that is still queued runs on and may outlive this call, which may come
@@ -105,6 +108,10 @@ typedef struct tl_backend {
   tl_status (*properties)(tl_device_impl *device, tl_properties *properties,
                           tl_error *error);
 
+  /* may be NULL: there are none. Environment variables that change what matmul
+   * computes with, as they are set: "NVIDIA_TF32_OVERRIDE=1"; empty: none. */
+  void (*precision_override)(char *text, size_t room);
+
   /* ---- memory ---- */
 
   /* Bytes the device has, when it was opened without a limit. */
@@ -112,6 +119,9 @@ typedef struct tl_backend {
   /* Bytes allocated and not freed, those that queued work keeps included
    * [any thread]. */
   int64_t (*held_memory)(tl_device_impl *device);
+  /* may be NULL: there is no cache, and nobody else to take memory. Bytes that
+   * the allocator keeps back, and bytes that the device could still give. */
+  void (*memory_info)(tl_device_impl *device, int64_t *cached, int64_t *free);
   /* pinned: memory of the host that the device copies from and to by itself;
    * held_memory does not count it. */
   tl_status (*allocate)(tl_device_impl *device, size_t nbytes, bool pinned,
@@ -201,6 +211,7 @@ typedef struct tl_backend {
 extern const tl_backend *const tl_backends[];
 extern const int32_t tl_backend_count;
 extern const tl_backend tl_host_backend;
+extern const tl_backend tl_cuda_backend;
 
 /* ---- what the core lends a back end ---------------------------------------
  */
@@ -210,6 +221,13 @@ tl_status tl_fail(tl_error *error, tl_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* TL_OK, or the failure that a test has armed for this use of the site. */
 tl_status tl_fault(tl_faults *faults, const char *site, tl_error *error);
+/* Whether all sizes and strides fit the int in which a BLAS counts; else
+ * TL_UNSUPPORTED, naming the first that does not. */
+tl_status tl_matmul_check_blas(const tl_matmul_problem *problem,
+                               tl_error *error);
+/* Bytes of an element of a and b, and of c. */
+size_t tl_matmul_input_size(tl_matmul_type type);
+size_t tl_matmul_output_size(tl_matmul_type type);
 /* Zeroed memory, to be freed with free(); NULL with the error filled. The
  * site is "allocate: " and what it is for. faults may be NULL. */
 void *tl_allocate(tl_faults *faults, const char *site, size_t nbytes,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 const tl_backend *const tl_backends[] = {
+    &tl_cuda_backend,
     &tl_host_backend,
 };
 

@@ -54,8 +54,6 @@ static tl_status options_read(const tl_device_options *given,
     return tl_fail(error, TL_INVALID_ARGUMENT,
                    "queue_depth must be 1 to 1048576 launches, got %d",
                    (int)options->queue_depth);
-  if (options->queue_depth == 0)
-    options->queue_depth = 1024;
   return TL_OK;
 }
 
@@ -83,6 +81,8 @@ tl_status tl_device_open(const char *id, const tl_device_options *given,
   status = fork_page_open(device, error);
   if (status != TL_OK)
     goto fail;
+  if (options.queue_depth == 0)
+    options.queue_depth = backend->default_queue_depth;
   status = tl_fault(options.faults, "open", error);
   if (status == TL_OK)
     status = backend->open(ordinal, &options, &device->impl, error);
@@ -285,6 +285,24 @@ tl_status tl_device_properties(tl_device *device, tl_properties *properties,
   return status;
 }
 
+bool tl_device_precision_override(const tl_device *device, char *text,
+                                  size_t room) {
+  text[0] = '\0';
+  if (device->backend->precision_override != NULL)
+    device->backend->precision_override(text, room);
+  return text[0] != '\0';
+}
+
+int64_t tl_device_free_memory(tl_device *device, int64_t held,
+                              int64_t *cached) {
+  int64_t within = device->memory_limit - held, given = INT64_MAX;
+  *cached = 0;
+  if (device->backend->memory_info != NULL)
+    device->backend->memory_info(device->impl, cached, &given);
+  within = within > 0 ? within : 0;
+  return given < within ? given : within;
+}
+
 tl_status tl_device_memory(tl_device *device, tl_memory_info *info,
                            tl_error *error) {
   *info = (tl_memory_info){0};
@@ -300,7 +318,7 @@ tl_status tl_device_memory(tl_device *device, tl_memory_info *info,
   info->pending = held > info->live ? held - info->live : 0;
   info->limit = device->memory_limit;
   info->total = device->total_memory;
-  info->free = info->limit > held ? info->limit - held : 0;
+  info->free = tl_device_free_memory(device, held, &info->cached);
   info->buffers = atomic_load(&device->buffers);
   info->objects = atomic_load(&device->objects);
   return TL_OK;

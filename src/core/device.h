@@ -13,7 +13,7 @@ struct tl_device {
   const tl_backend *backend;
   tl_device_impl *impl;
   char id[32];
-  tl_device_options options;  /* whole: no field is 0 that has a default */
+  tl_device_options options;  /* as given */
   int64_t memory_limit;       /* bytes: options.memory_limit or all there is */
   int64_t total_memory;       /* bytes */
   atomic_int state;           /* TL_OPEN, TL_CLOSED or TL_LOST */
@@ -49,6 +49,9 @@ tl_status tl_device_settle(tl_device *device, tl_status status,
 int64_t tl_clock_read(void);
 /* Finishes what has been retired, as far as its work is done. */
 void tl_device_drain(tl_device *device);
+/* Bytes that may still be allocated: within the limit, and as far as the device
+ * can give them. */
+int64_t tl_device_free_memory(tl_device *device, int64_t held, int64_t *cached);
 /* Keeps a failure that no caller can be told of. The lock is held. */
 void tl_device_keep_cleanup_error(tl_device *device, const tl_error *error);
 

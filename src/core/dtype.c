@@ -204,6 +204,14 @@ tl_dtype tl_matmul_type_input(tl_matmul_type type) {
   return matmuls[type].a;
 }
 
+size_t tl_matmul_input_size(tl_matmul_type type) {
+  return (size_t)dtypes[matmuls[type].a].size;
+}
+
+size_t tl_matmul_output_size(tl_matmul_type type) {
+  return (size_t)dtypes[matmuls[type].c].size;
+}
+
 const char *tl_matmul_type_compute(tl_matmul_type type) {
   return matmuls[type].compute;
 }

@@ -1,5 +1,6 @@
 /* matmul: every check, the BLAS's special cases, and the choice of a kernel. */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -236,6 +237,25 @@ bool tl_device_matmul_kernel(tl_device *device, int32_t index,
   snprintf(info->note, sizeof info->note, "%.*s", (int)sizeof info->note - 1,
            info->available ? kernel->note : reason.text);
   return true;
+}
+
+tl_status tl_matmul_check_blas(const tl_matmul_problem *p, tl_error *error) {
+  const struct {
+    const char *name;
+    int64_t value;
+  } sizes[] = {{"m", p->m},
+               {"n", p->n},
+               {"k", p->k},
+               {"a's stride", p->a.ld},
+               {"b's stride", p->b.ld},
+               {"c's stride", p->c.ld},
+               {"the batch", p->batch}};
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+    if (sizes[i].value > INT_MAX)
+      return tl_fail(error, TL_UNSUPPORTED,
+                     "matmul: %s is %lld, kernel 'blas' takes at most %d",
+                     sizes[i].name, (long long)sizes[i].value, INT_MAX);
+  return TL_OK;
 }
 
 /* ---- the operation ------------------------------------------------------- */

@@ -65,9 +65,9 @@ static tl_status memory_exhausted(tl_device *device, int64_t nbytes,
   int64_t live = atomic_load(&device->live);
   int64_t buffers = atomic_load(&device->buffers);
   int64_t limit = device->memory_limit;
-  int64_t left = limit - device->backend->held_memory(device->impl);
-  if (left < 0)
-    left = 0;
+  int64_t cached;
+  int64_t left = tl_device_free_memory(
+      device, device->backend->held_memory(device->impl), &cached);
   tl_fail(error, TL_OUT_OF_MEMORY,
           "%s: out of memory: asked %" PRId64 " bytes, live %" PRId64
           " in %" PRId64 " buffers, free %" PRId64 ", limit %" PRId64 "%s",

@@ -108,7 +108,13 @@ static tl_status device_properties(tl_device_impl *device, tl_properties *p,
                        .pci_bus_id = -1,
                        .pci_device_id = -1,
                        .clock_rate = -1,
-                       .driver_version = -1};
+                       .driver_version = -1,
+                       .memory_clock_rate = -1,
+                       .memory_bus_width = -1,
+                       .power_limit = -1,
+                       .sm_clock = -1,
+                       .memory_clock = -1,
+                       .throttle_reasons = -1};
   device_describe(0, p->name, sizeof p->name, error);
   p->multiprocessor_count = system_value(_SC_NPROCESSORS_ONLN);
 #ifdef _SC_LEVEL2_CACHE_SIZE
@@ -162,6 +168,7 @@ static int64_t device_held_memory(tl_device_impl *device) {
 const tl_backend tl_host_backend = {
     .name = "host",
     .single = true,
+    .default_queue_depth = 1024,
     .enumerate = device_enumerate,
     .describe = device_describe,
     .open = device_open,

@@ -1,7 +1,6 @@
 /* The host's matmul kernels: a ladder from the definition to the BLAS. */
 #include "host/host.h"
 
-#include <limits.h>
 #include <string.h>
 
 enum { TILE_ROWS = 32, TILE_COLUMNS = 128, TILE_DEPTH = 64 };
@@ -135,25 +134,6 @@ tl_status host_prepare(tl_device_impl *device, int32_t kernel,
   return kernel == HOST_BLAS ? host_blas_open(device, error) : TL_OK;
 }
 
-/* A CBLAS counts in int. */
-static tl_status blas_check(const tl_matmul_problem *p, tl_error *error) {
-  const struct {
-    const char *name;
-    int64_t value;
-  } sizes[] = {{"m", p->m},
-               {"n", p->n},
-               {"k", p->k},
-               {"a's stride", p->a.ld},
-               {"b's stride", p->b.ld},
-               {"c's stride", p->c.ld}};
-  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-    if (sizes[i].value > INT_MAX)
-      return tl_fail(error, TL_UNSUPPORTED,
-                     "matmul: %s is %lld, kernel 'blas' takes at most %d",
-                     sizes[i].name, (long long)sizes[i].value, INT_MAX);
-  return TL_OK;
-}
-
 static void (*const runs[TL_MATMUL_TYPE_COUNT][HOST_KERNELS])(
     const host_operation *) = {
     [TL_MATMUL_FLOAT32] = {naive_run_float32, tiled_run_float32,
@@ -174,7 +154,7 @@ tl_status host_matmul(tl_stream_impl *stream, int32_t kernel,
                       const tl_matmul_problem *problem, tl_error *error) {
   tl_status status = TL_OK;
   if (kernel == HOST_BLAS)
-    status = blas_check(problem, error);
+    status = tl_matmul_check_blas(problem, error);
   if (status == TL_OK)
     status = host_stream_prepare(stream, true, error);
   if (status != TL_OK)
