@@ -62,6 +62,28 @@ local function with_faults(options)
   return copy
 end
 
+local warm = {}
+
+-- cuBLAS loads its code at the first product of a kind, and then waits for all work on the GPU:
+-- without a product before, one behind a closed gate would wait until the gate gives up.
+local function warm_up(id)
+  if warm[id] or not id:find("cuda", 1, true) then
+    return
+  end
+  warm[id] = true
+  local dev <close> = gpu.device(id)
+  for _, kernel in ipairs(dev:matmul_kernels()) do
+    for _, dtype in ipairs(kernel.name == "blas" and kernel.available and kernel.dtypes or {}) do
+      for _, n in ipairs { 2, 8, 64, 512 } do
+        local a <close> = dev:full({ n, n }, 0, dtype)
+        pcall(gpu.matmul, a, a, { kernel = "blas" }) -- int8 not at every size
+      end
+    end
+  end
+  collectgarbage()
+  dev:synchronize()
+end
+
 setmetatable(each_device, {
   __call = function(_, title, body)
     for _, id in ipairs(each_device.ids()) do
@@ -69,6 +91,7 @@ setmetatable(each_device, {
         local opened = {}
 
         local function open(options)
+          warm_up(id)
           local dev = gpu.device(id, with_faults(options))
           opened[#opened + 1] = dev
           return dev

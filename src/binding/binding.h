@@ -57,7 +57,7 @@ enum { TL_KEEPS_DEVICE = 1, TL_KEEPS_PARENT }; /* user values of a handle */
  * 2: the open devices by id, weak. */
 typedef struct tl_state {
   const char *default_device; /* "cuda" or "host", once it has been asked for */
-  int64_t bytes;       /* device bytes that this state's buffers hold */
+  int64_t bytes;              /* device bytes that this state's buffers hold */
   int64_t soft_limit;  /* past it, a collection comes before an allocation */
   bool closing;        /* lua_close has come to the record itself */
   tl_handle *orphans;  /* objects that may never see their finalizer */

@@ -50,9 +50,6 @@ typedef struct cuda_blas {
 
 /* Opens the library and makes the first handle, once. */
 tl_status cuda_blas_open(tl_device_impl *device, tl_error *error);
-/* Opens it and makes one small product of each type: so that cuBLAS has loaded
- * its code, which waits for all work on the device. */
-tl_status cuda_blas_load(tl_device_impl *device, tl_error *error);
 /* The stream is going: another one may get its address. */
 void cuda_blas_forget(cuda_blas *blas, CUstream stream);
 /* Environment variables that change what cuBLAS computes with, as they are set:

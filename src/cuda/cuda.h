@@ -51,7 +51,6 @@ typedef struct cuda_code {
   CUcontext context;
   cuda_modules modules;
   cuda_blas blas;
-  atomic_bool loaded; /* everything: no launch has to load any more */
 } cuda_code;
 
 struct tl_device_impl {

@@ -38,7 +38,6 @@ CUDA_OPTIONAL(cuMemAllocFromPoolAsync, 11020,
 CUDA_OPTIONAL(cuMemFreeAsync, 11020, (CUdeviceptr, CUstream))
 
 CUDA_FUNCTION(cuMemcpyAsync, 4000, (CUdeviceptr, CUdeviceptr, size_t, CUstream))
-CUDA_FUNCTION(cuMemcpy2DAsync, 3020, (const CUDA_MEMCPY2D *, CUstream))
 CUDA_FUNCTION(cuMemcpy3DAsync, 3020, (const CUDA_MEMCPY3D *, CUstream))
 
 CUDA_FUNCTION(cuStreamCreate, 2000, (CUstream *, unsigned int))
@@ -54,7 +53,6 @@ CUDA_FUNCTION(cuEventQuery, 2000, (CUevent))
 CUDA_FUNCTION(cuEventElapsedTime, 2000, (float *, CUevent, CUevent))
 
 CUDA_FUNCTION(cuModuleLoadData, 2000, (CUmodule *, const void *))
-CUDA_FUNCTION(cuModuleUnload, 2000, (CUmodule))
 CUDA_FUNCTION(cuModuleGetFunction, 2000, (CUfunction *, CUmodule, const char *))
 CUDA_FUNCTION(cuFuncGetAttribute, 2020,
               (int *, CUfunction_attribute, CUfunction))

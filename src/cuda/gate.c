@@ -101,20 +101,9 @@ static tl_status gate_launch(tl_stream_impl *stream, tl_gate_impl *gate,
   return cuda_stream_end(stream, CUDA_OTHERS, before, status);
 }
 
-/* Loading code waits for the device: so none is left to be loaded while a gate
- * holds it. cuBLAS need not be there. */
-static tl_status code_load(tl_device_impl *device, tl_error *error) {
-  tl_error ignored;
-  if (atomic_load(&device->code->loaded))
-    return TL_OK;
-  tl_status status = cuda_functions_load(device, error);
-  if (status == TL_OK) {
-    cuda_blas_load(device, &ignored);
-    atomic_store(&device->code->loaded, true);
-  }
-  return status;
-}
-
+/* Loading a kernel waits for the device: so none of ours is left to be loaded
+ * while a gate holds it. cuBLAS loads its own at the first product of a kind.
+ */
 tl_status cuda_gate_create(tl_stream_impl *stream, double timeout,
                            tl_gate_impl **out, tl_error *error) {
   *out = NULL;
@@ -124,7 +113,7 @@ tl_status cuda_gate_create(tl_stream_impl *stream, double timeout,
   if (gate == NULL)
     return TL_OUT_OF_MEMORY;
   CUcontext before = cuda_enter(device);
-  tl_status status = code_load(device, error);
+  tl_status status = cuda_functions_load(device, error);
   if (status == TL_OK) {
     pthread_mutex_lock(&device->lock);
     status = place_take(device, gate, error);

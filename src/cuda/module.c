@@ -100,6 +100,8 @@ tl_status cuda_function_get(tl_device_impl *device, cuda_function function,
 
 tl_status cuda_functions_load(tl_device_impl *device, tl_error *error) {
   tl_status status = TL_OK;
+  if (atomic_load(&device->code->modules.all))
+    return TL_OK;
   for (int i = 0; i < CUDA_FUNCTION_COUNT && status == TL_OK; i++) {
     CUfunction function;
     int registers; /* asking makes a lazy driver load it */
@@ -108,6 +110,8 @@ tl_status cuda_functions_load(tl_device_impl *device, tl_error *error) {
       status = CUDA_CALL(&device->driver, error, cuFuncGetAttribute, &registers,
                          CU_FUNC_ATTRIBUTE_NUM_REGS, function);
   }
+  if (status == TL_OK)
+    atomic_store(&device->code->modules.all, true);
   return status;
 }
 

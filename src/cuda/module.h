@@ -30,6 +30,7 @@ typedef struct cuda_modules {
   CUmodule module[CUDA_FILE_COUNT];
   char note[CUDA_FILE_COUNT][160]; /* why machine code was not used */
   _Atomic(CUfunction) function[CUDA_FUNCTION_COUNT];
+  atomic_bool all; /* every function is loaded */
 } cuda_modules;
 
 typedef struct cuda_grid {
