@@ -122,9 +122,9 @@ static int open(lua_State *L) {
   return 1;
 }
 
-int luaopen_launch_ratio(lua_State *L);
+int luaopen_launch_pair(lua_State *L);
 
-int luaopen_launch_ratio(lua_State *L) {
+int luaopen_launch_pair(lua_State *L) {
   lua_pushcfunction(L, open);
   return 1;
 }
