@@ -8,8 +8,8 @@ out, and the reason printed. Needs a build of tidelock (--tidelock, by default b
 5.4, nvcc for the C programs, and nothing of Python but its standard library. Parts (--only):
 
   ratio       a launch from Lua against the same from C, in turns in one process
-  launch      what a call costs the host, by program, 200 calls and then a wait
   start       from process start to a first checked product
+  launch      what a call costs the host, by program, 200 calls and then a wait
   throughput  products back to back between two events, by type and size
   ladder      tidelock's own kernels against its BLAS
   question2   what a first large product pays for, step by step
@@ -58,6 +58,7 @@ ANSWER_SECONDS, READY_SECONDS = 60, 120  # limits of a server
 PROGRAM_SECONDS = 180  # of a program that is run once
 
 DTYPES = ["float32", "tf32", "bfloat16", "float16", "float64"]
+SERVED = {"launch", "throughput", "ladder"}  # parts that ask servers
 KERNELS = ["naive", "coalesced", "tiled", "register", "blas"]
 STEPS = ["import", "context", "data", "blas library", "first enqueue", "first wait",
          "second enqueue", "second wait"]
@@ -374,6 +375,11 @@ class Run:
         end(self.servers.pop(program).process)
         self.skip(f"{program}: server", reason)
 
+    def close(self):
+        for server in self.servers.values():
+            end(server.process)
+        self.servers.clear()
+
     def ask(self, program, question):
         """One answer, or None; a server that has died is dropped."""
         if program not in self.servers:
@@ -427,26 +433,6 @@ class Run:
                      {p: statistics.median(v) for p, v in samples.items()}, {"c": ratio},
                      f"at most {LAUNCH_BOUND}: {verdict(ratio, most=LAUNCH_BOUND)}")
 
-    def part_launch(self):
-        able = {"spin": ["c", "cupy", "numba", OURS], "naive": ["c", "cupy", "numba", OURS],
-                "blas": ["c", "torch", "cupy", OURS]}
-        running = self.serve(PROGRAMS)
-        for what, n in self.scale.launches:
-            programs = [p for p in able[what] if p in running]
-            by_round = self.rounds(programs, f"launch {what} {n}", self.scale.launch_rounds)
-            samples = {p: [x for batch in v for x in batch] for p, v in by_round.items()}
-            self.keep("launch", samples, measure=what, n=n, unit="ns")
-            self.row(f"launch, by program: {what} n={n}", "ns",
-                     {p: statistics.median(v) for p, v in samples.items()},
-                     self.ratios(samples, ratio_of_medians))
-
-    @staticmethod
-    def ratios(samples, function):
-        """Ours over each peer's."""
-        if OURS not in samples:
-            return {}
-        return {p: function(samples[OURS], v) for p, v in samples.items() if p != OURS}
-
     def part_start(self):
         programs = [p for p in ["c", "torch", OURS] if p in self.options.programs]
         samples = {p: ([], []) for p in programs}
@@ -467,6 +453,26 @@ class Run:
                      if p in ratios and place == 0]
             self.row(f"start: {what}", "ms", {p: statistics.median(v) for p, v in times.items()},
                      ratios, "; ".join(notes))
+
+    def part_launch(self):
+        able = {"spin": ["c", "cupy", "numba", OURS], "naive": ["c", "cupy", "numba", OURS],
+                "blas": ["c", "torch", "cupy", OURS]}
+        running = self.serve(PROGRAMS)
+        for what, n in self.scale.launches:
+            programs = [p for p in able[what] if p in running]
+            by_round = self.rounds(programs, f"launch {what} {n}", self.scale.launch_rounds)
+            samples = {p: [x for batch in v for x in batch] for p, v in by_round.items()}
+            self.keep("launch", samples, measure=what, n=n, unit="ns")
+            self.row(f"launch, by program: {what} n={n}", "ns",
+                     {p: statistics.median(v) for p, v in samples.items()},
+                     self.ratios(samples, ratio_of_medians))
+
+    @staticmethod
+    def ratios(samples, function):
+        """Ours over each peer's."""
+        if OURS not in samples:
+            return {}
+        return {p: function(samples[OURS], v) for p, v in samples.items() if p != OURS}
 
     def products(self, programs, question, n):
         """How many products make a sample: by a first try of whoever answers."""
@@ -542,9 +548,13 @@ class Run:
         n = self.scale.question2_n
         gathered = self.gather("question2", ["c", "torch", "cupy", OURS],
                                self.scale.question_rounds, n)
-        for name in STEPS:
-            samples = {p: [line["value"] * 1e3 for line in lines]
-                       for p, lines in gathered.get(name, {}).items()}
+        steps = {name: {p: [line["value"] * 1e3 for line in lines]
+                        for p, lines in gathered.get(name, {}).items()} for name in STEPS}
+        before = STEPS[:STEPS.index("second enqueue")]
+        steps["all until the first is done"] = {
+            p: [sum(times) for times in zip(*(steps[s][p] for s in before if p in steps[s]))]
+            for p in steps["first wait"]}
+        for name, samples in steps.items():
             self.keep("question2", samples, measure=name, n=n, unit="ms")
             self.row(f"question 2, n={n}: {name}", "ms",
                      {p: statistics.median(v) for p, v in samples.items()},
@@ -661,6 +671,8 @@ class Run:
             if expected > left:
                 self.skip(name, f"takes about {expected} s, {left:.0f} s are left")
                 continue
+            if name not in SERVED:
+                self.close()  # a context that is open makes the next one cheaper
             say(f"{name} ({left:.0f} s left)")
             start = time.monotonic()
             try:
@@ -677,8 +689,7 @@ class Run:
             self.build_all()
             self.parts()
         finally:
-            for server in self.servers.values():
-                end(server.process)
+            self.close()
         self.environment_said["gpu at the end"] = nvidia_smi("clocks.sm,clocks.mem,temperature.gpu")
         path = self.write()
         print(table(self))
@@ -702,8 +713,8 @@ def ratio_text(ratio):
 def table(run):
     names = [p for p in PROGRAMS if any(p in row["values"] for row in run.rows)]
     peers = [p for p in names if any(p in row["ratios"] for row in run.rows)]
-    head = ["", "unit", *(PROGRAMS[p] for p in names), *(f"tidelock / {PROGRAMS[p]}" for p in peers),
-            "target"]
+    head = ["", "unit", *(PROGRAMS[p] for p in names),
+            *(f"tidelock / {PROGRAMS[p]}" for p in peers), "target"]
     lines = [head, ["---"] * len(head)]
     for row in run.rows:
         lines.append([row["what"], row["unit"], *(number(row["values"].get(p)) for p in names),
