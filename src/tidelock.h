@@ -376,7 +376,12 @@ tl_status tl_stream_reserve(tl_stream *stream, bool slot, double seconds,
                             bool *reached, tl_error *error);
 /* Where in the caller's program the next calls on the stream come from: named
  * when a launch turns out to have failed. source is copied, cut at 59 bytes. */
-void tl_stream_locate(tl_stream *stream, const char *source, int32_t line);
+void tl_stream_locate(tl_stream *stream, const char *source, int32_t line,
+                      const void *caller);
+/* The same where the caller stands for the same source as the last time: then
+ * only the line is taken in. False: it does not, locate it. caller: an address
+ * of yours that stands for a source; NULL for none. */
+bool tl_stream_relocate(tl_stream *stream, const void *caller, int32_t line);
 /* Occupies the stream for that long. */
 tl_status tl_stream_spin(tl_stream *stream, double seconds, tl_error *error);
 tl_status tl_stream_record(tl_stream *stream, tl_event *event, tl_error *error);

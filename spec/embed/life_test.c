@@ -417,9 +417,9 @@ static void test_lost(void) {
   must(scenario_make(device, &m, &error), &error);
   must(tl_gate_create(m.first, 30, &m.gate, &error), &error);
   tl_faults_arm(faults, "execute", 2, TL_DEVICE_LOST);
-  tl_stream_locate(m.first, "innocent.lua", 1);
+  tl_stream_locate(m.first, "innocent.lua", 1, NULL);
   expect_ok(tl_stream_spin(m.first, 0, &error), &error);
-  tl_stream_locate(m.first, "guilty.lua", 42);
+  tl_stream_locate(m.first, "guilty.lua", 42, NULL);
   expect_ok(tl_matmul(m.a, m.b, m.c, tiled_on(m.first, &options), &error),
             &error);
   expect(!tl_device_is_lost(device, &cause)); /* it has not run yet */

@@ -319,7 +319,7 @@ static void *hammer_main(void *argument) {
   tl_error e;
   bool ok = succeeded(w, tl_stream_create(w->crew->device, &stream, &e), &e);
   for (; ok && w->done < 1000000; w->done++) {
-    tl_stream_locate(stream, "hammer.lua", w->done);
+    tl_stream_locate(stream, "hammer.lua", w->done, NULL);
     ok = succeeded(w, tl_stream_spin(stream, 0, &e), &e);
   }
   tl_stream_release(stream);

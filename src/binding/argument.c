@@ -130,8 +130,10 @@ double tl_optseconds(lua_State *L, int arg) {
 /* ---- options ------------------------------------------------------------- */
 
 int tl_checkfield(lua_State *L, int arg, int key, const char *const names[]) {
-  for (int i = 0; names[i] != NULL && lua_type(L, key) == LUA_TSTRING; i++)
-    if (strcmp(names[i], lua_tostring(L, key)) == 0)
+  const char *given =
+      lua_type(L, key) == LUA_TSTRING ? lua_tostring(L, key) : "";
+  for (int i = 0; names[i] != NULL; i++)
+    if (names[i][0] == given[0] && strcmp(names[i], given) == 0)
       return i;
   return luaL_argerror(
       L, arg,

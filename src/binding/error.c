@@ -116,8 +116,16 @@ void tl_report_cleanup(lua_State *L, tl_handle *device) {
   lua_warning(L, failure.text, 0);
 }
 
+/* The function that calls stands for its source: in a loop, only the line has
+ * to be asked for. */
 void tl_locate(lua_State *L, tl_stream *stream) {
   lua_Debug caller;
-  if (lua_getstack(L, 1, &caller) && lua_getinfo(L, "Sl", &caller))
-    tl_stream_locate(stream, caller.short_src, caller.currentline);
+  if (!lua_getstack(L, 1, &caller) || !lua_getinfo(L, "fl", &caller))
+    return;
+  const void *function = lua_topointer(L, -1);
+  lua_pop(L, 1);
+  if (tl_stream_relocate(stream, function, caller.currentline))
+    return;
+  lua_getinfo(L, "S", &caller);
+  tl_stream_locate(stream, caller.short_src, caller.currentline, function);
 }

@@ -4,10 +4,16 @@
 
 #include <stdio.h>
 
-static tl_status call_begin(tl_device *device, const char *site,
+static tl_status call_fault(tl_device *device, const char *site,
                             tl_error *error) {
   tl_status status = tl_fault(device->options.faults, site, error);
   return tl_device_settle(device, status, error);
+}
+
+static inline tl_status call_begin(tl_device *device, const char *site,
+                                   tl_error *error) {
+  return device->options.faults == NULL ? TL_OK
+                                        : call_fault(device, site, error);
 }
 
 tl_status tl_call_properties(tl_device *device, tl_properties *properties,

@@ -239,8 +239,13 @@ tl_status tl_stream_inflight(tl_stream *stream, int64_t *least, int64_t *most,
 
 tl_status tl_stream_reserve(tl_stream *stream, bool slot, double seconds,
                             bool *reached, tl_error *error) {
-  *reached = false;
-  tl_status status = tl_device_check(stream->object.device, error);
+  tl_device *device = stream->object.device;
+  *reached = device->backend->stream_reserve == NULL ||
+             (device->options.queue_depth == 0 &&
+              device->backend->default_queue_depth == 0);
+  if (*reached) /* the device does not say how deep its queue is */
+    return TL_OK;
+  tl_status status = tl_device_check(device, error);
   if (status == TL_OK)
     status = tl_call_stream_reserve(stream, slot, seconds, reached, error);
   return status;
@@ -248,9 +253,18 @@ tl_status tl_stream_reserve(tl_stream *stream, bool slot, double seconds,
 
 /* ---- the log of launches ------------------------------------------------- */
 
-void tl_stream_locate(tl_stream *stream, const char *source, int32_t line) {
+void tl_stream_locate(tl_stream *stream, const char *source, int32_t line,
+                      const void *caller) {
   strncpy(stream->source, source, sizeof stream->source - 1);
   stream->line = line;
+  stream->caller = caller;
+}
+
+bool tl_stream_relocate(tl_stream *stream, const void *caller, int32_t line) {
+  if (caller == NULL || stream->caller != caller)
+    return false;
+  stream->line = line;
+  return true;
 }
 
 static void log_lock(tl_stream *stream) {
@@ -271,7 +285,7 @@ void tl_stream_log(tl_stream *stream, uint64_t position, const char *operation,
   entry->kernel = kernel;
   memcpy(entry->source, stream->source, sizeof entry->source);
   entry->line = stream->line;
-  atomic_store(&stream->launched, position);
+  atomic_store_explicit(&stream->launched, position, memory_order_release);
   log_unlock(stream);
 }
 

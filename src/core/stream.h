@@ -27,6 +27,7 @@ struct tl_stream {
   tl_logged log[TL_LOG_LENGTH];   /* the last ones, by launch count */
   char source[TL_SOURCE_LENGTH];
   int32_t line;
+  const void *caller; /* stands for the source, to its binding; may be NULL */
 };
 
 /* The stream that was given, or the device's default one; and that it belongs

@@ -51,6 +51,8 @@ typedef struct cuda_code {
   CUcontext context;
   cuda_modules modules;
   cuda_blas blas;
+  pthread_mutex_t gate_lock; /* guards the pages */
+  cuda_gate_page *gates;
 } cuda_code;
 
 struct tl_device_impl {
@@ -76,9 +78,8 @@ struct tl_device_impl {
   tl_memory_impl *spare; /* pinned memory to be used again */
   size_t spare_bytes;
   tl_stream_impl *orphans; /* destroyed with work in flight */
-  cuda_gate_page *gates;
-  tl_device_impl *next; /* closed with work in flight: device.c's list */
-  int64_t owner;        /* the process */
+  tl_device_impl *next;    /* closed with work in flight: device.c's list */
+  int64_t owner;           /* the process */
 };
 
 enum { CUDA_USES = 4 }; /* most memory is used on few streams */
@@ -125,6 +126,9 @@ struct tl_gate_impl {
 };
 
 /* device.c */
+/* When the process exits, all its gates open, so that it does not wait for
+ * them. To be called before there is one. */
+void cuda_exit_prepare(void);
 /* Makes the device's context current; returns the caller's, for cuda_leave. */
 CUcontext cuda_enter(tl_device_impl *device);
 void cuda_leave(tl_device_impl *device, CUcontext before);
@@ -213,7 +217,8 @@ tl_status cuda_gate_create(tl_stream_impl *stream, double timeout,
                            tl_gate_impl **gate, tl_error *error);
 void cuda_gate_open(tl_gate_impl *gate, bool *opened);
 void cuda_gate_destroy(tl_gate_impl *gate);
-void cuda_gates_close(tl_device_impl *device);
+/* Opens every gate of the context. */
+void cuda_gates_open(cuda_code *code);
 
 /* matmul.c */
 enum {

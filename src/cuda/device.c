@@ -109,7 +109,23 @@ static struct {
   pthread_mutex_t lock;
   cuda_code *codes;
   tl_device_impl *left;
-} process = {PTHREAD_MUTEX_INITIALIZER, NULL, NULL};
+  pthread_once_t exit;
+} process = {PTHREAD_MUTEX_INITIALIZER, NULL, NULL, PTHREAD_ONCE_INIT};
+
+/* Calls no driver: it sets flags in memory that is there until the driver's own
+ * exit handler runs, which was registered earlier and so comes later. */
+static void gates_open(void) {
+  for (cuda_code *code = process.codes; code != NULL; code = code->next)
+    cuda_gates_open(code);
+}
+
+static void gates_open_at_exit(void) {
+  atexit(gates_open);
+}
+
+void cuda_exit_prepare(void) {
+  pthread_once(&process.exit, gates_open_at_exit);
+}
 
 /* Ends what has run. True: nothing is in flight any more. */
 static bool device_settle(tl_device_impl *device) {
@@ -131,7 +147,6 @@ static bool device_settle(tl_device_impl *device) {
 }
 
 static void device_free(tl_device_impl *device) {
-  cuda_gates_close(device);
   cuda_memory_close(device);
   tl_faults_release(device->options.faults);
   pthread_mutex_destroy(&device->lock);
@@ -211,6 +226,7 @@ static tl_status code_open(tl_device_impl *device, tl_error *error) {
     code->context = device->context;
     pthread_mutex_init(&code->modules.lock, NULL);
     pthread_mutex_init(&code->blas.lock, NULL);
+    pthread_mutex_init(&code->gate_lock, NULL);
     code->next = process.codes;
     process.codes = code;
   }

@@ -34,18 +34,16 @@ static cuda_gate_page *page_open(tl_device_impl *device, tl_error *error) {
     return NULL;
   }
   page->flags = flags;
-  page->next = device->gates;
-  device->gates = page;
+  page->next = device->code->gates;
+  device->code->gates = page;
   return page;
 }
 
-void cuda_gates_close(tl_device_impl *device) {
-  while (device->gates != NULL) {
-    cuda_gate_page *page = device->gates;
-    device->gates = page->next;
-    device->driver.cuMemFreeHost((void *)(uintptr_t)page->flags);
-    free(page);
-  }
+/* At exit, without the lock: a thread may hold it for ever. */
+void cuda_gates_open(cuda_code *code) {
+  for (cuda_gate_page *page = code->gates; page != NULL; page = page->next)
+    for (uint32_t i = 0; i < CUDA_GATES; i++)
+      gate_flags(page, i)[OPENED] = 1;
 }
 
 /* Gives back the places whose gate is gone and whose kernel has ended. */
@@ -60,7 +58,7 @@ static void page_sweep(cuda_gate_page *page) {
 /* Finds a place for a gate. The lock is held and the context current. */
 static tl_status place_take(tl_device_impl *device, tl_gate_impl *gate,
                             tl_error *error) {
-  cuda_gate_page *page = device->gates;
+  cuda_gate_page *page = device->code->gates;
   for (; page != NULL; page = page->next) {
     page_sweep(page);
     if (page->taken != UINT64_MAX)
@@ -81,9 +79,9 @@ static tl_status place_take(tl_device_impl *device, tl_gate_impl *gate,
 }
 
 static void place_drop(tl_gate_impl *gate) {
-  pthread_mutex_lock(&gate->device->lock);
+  pthread_mutex_lock(&gate->device->code->gate_lock);
   gate->page->dropped |= UINT64_C(1) << gate->index;
-  pthread_mutex_unlock(&gate->device->lock);
+  pthread_mutex_unlock(&gate->device->code->gate_lock);
 }
 
 static tl_status gate_launch(tl_stream_impl *stream, tl_gate_impl *gate,
@@ -112,12 +110,13 @@ tl_status cuda_gate_create(tl_stream_impl *stream, double timeout,
                                    "allocate: cuda gate", sizeof *gate, error);
   if (gate == NULL)
     return TL_OUT_OF_MEMORY;
+  cuda_exit_prepare();
   CUcontext before = cuda_enter(device);
   tl_status status = cuda_functions_load(device, error);
   if (status == TL_OK) {
-    pthread_mutex_lock(&device->lock);
+    pthread_mutex_lock(&device->code->gate_lock);
     status = place_take(device, gate, error);
-    pthread_mutex_unlock(&device->lock);
+    pthread_mutex_unlock(&device->code->gate_lock);
   }
   cuda_leave(device, before);
   if (status != TL_OK) {

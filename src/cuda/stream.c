@@ -13,8 +13,8 @@
 enum { IDLE = 0, ENQUEUING, MARKING }; /* busy */
 
 /* So many launches since somebody asked have a marker each; then they are an
- * eighth to a sixteenth of these launches apart, and WIDEST at most. */
-enum { EXACT = 32, SHARE = 16, WIDEST = 32 };
+ * eighth to a quarter of these launches apart, and WIDEST at most. */
+enum { EXACT = 16, SHARE = 8, WIDEST = 32 };
 enum { FIRST_ROOM = 64 }; /* markers of a ring */
 
 static bool bounded(const tl_stream_impl *stream) {
