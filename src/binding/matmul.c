@@ -78,9 +78,11 @@ static int matmul(lua_State *L) {
   matmul_options options;
   tl_error error;
   tl_buffer *a, *b, *c;
-  tl_checkobject(L, 1, TL_BUFFER);
-  tl_checkobject(L, 2, TL_BUFFER);
   bool has_c = tl_testhandle(L, 3, TL_BUFFER) != NULL;
+  if (!has_c) {
+    tl_checkobject(L, 1, TL_BUFFER);
+    tl_checkobject(L, 2, TL_BUFFER);
+  }
   int options_at = has_c || lua_isnoneornil(L, 3) ? 4 : 3;
   int c_at = has_c ? 3 : 5;
   if (!lua_isnoneornil(L, options_at + 1))
@@ -92,10 +94,10 @@ static int matmul(lua_State *L) {
     push_result(L, &options);
   }
   do { /* a finalizer or a hook may have closed any of them */
-    read_options(L, options_at, &options);
     a = tl_checkobject(L, 1, TL_BUFFER);
     b = tl_checkobject(L, 2, TL_BUFFER);
     c = tl_checkobject(L, c_at, TL_BUFFER);
+    read_options(L, options_at, &options);
     options.core.alpha = &options.alpha;
     options.core.beta = &options.beta;
     options.core.stream =

@@ -126,7 +126,7 @@ static tl_status options_read(const tl_matmul_options *given,
 }
 
 static bool is_auto(const char *kernel) {
-  return kernel == NULL || strcmp(kernel, "auto") == 0;
+  return kernel == NULL || (kernel[0] == 'a' && strcmp(kernel, "auto") == 0);
 }
 
 static bool kernel_takes(const tl_device *device, int32_t kernel,
@@ -163,7 +163,8 @@ static tl_status kernel_find(tl_device *device, const char *name,
                              int32_t *kernel, tl_error *error) {
   const tl_backend *backend = device->backend;
   for (int32_t i = 0; i < backend->kernel_count; i++)
-    if (strcmp(backend->kernels[i].name, name) == 0) {
+    if (backend->kernels[i].name[0] == name[0] &&
+        strcmp(backend->kernels[i].name, name) == 0) {
       *kernel = i;
       return TL_OK;
     }

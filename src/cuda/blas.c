@@ -114,7 +114,17 @@ tl_status cuda_blas_open(tl_device_impl *device, tl_error *error) {
   return status;
 }
 
+static void idle_put(cuda_blas *blas, cuda_blas_handle *handle) {
+  pthread_mutex_lock(&blas->lock);
+  handle->next = blas->idle;
+  blas->idle = handle;
+  pthread_mutex_unlock(&blas->lock);
+}
+
 void cuda_blas_forget(cuda_blas *blas, CUstream stream) {
+  cuda_blas_handle *last = atomic_exchange(&blas->last, NULL);
+  if (last != NULL)
+    idle_put(blas, last);
   pthread_mutex_lock(&blas->lock);
   for (cuda_blas_handle *h = blas->idle; h != NULL; h = h->next)
     if (h->stream == stream)
@@ -160,6 +170,11 @@ static tl_status stream_set(tl_stream_impl *stream, cuda_blas_handle *handle,
 }
 
 static cuda_blas_handle *idle_take(cuda_blas *blas, CUstream stream) {
+  cuda_blas_handle *last = atomic_exchange(&blas->last, NULL);
+  if (last != NULL && last->stream == stream)
+    return last;
+  if (last != NULL)
+    idle_put(blas, last);
   pthread_mutex_lock(&blas->lock);
   cuda_blas_handle **link = &blas->idle;
   while (*link != NULL && (*link)->stream != stream)
@@ -174,10 +189,9 @@ static cuda_blas_handle *idle_take(cuda_blas *blas, CUstream stream) {
 }
 
 static void handle_return(cuda_blas *blas, cuda_blas_handle *handle) {
-  pthread_mutex_lock(&blas->lock);
-  handle->next = blas->idle;
-  blas->idle = handle;
-  pthread_mutex_unlock(&blas->lock);
+  cuda_blas_handle *before = atomic_exchange(&blas->last, handle);
+  if (before != NULL)
+    idle_put(blas, before);
 }
 
 static tl_status handle_take(tl_stream_impl *stream, cuda_blas_handle **handle,

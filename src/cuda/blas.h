@@ -44,8 +44,9 @@ typedef struct cuda_blas_handle {
 typedef struct cuda_blas {
   atomic_bool open; /* the functions are there, and a first handle */
   cuda_blas_functions functions;
-  pthread_mutex_t lock; /* guards what follows, and opening */
-  cuda_blas_handle *idle;
+  _Atomic(cuda_blas_handle *) last; /* idle, the one that served last */
+  pthread_mutex_t lock;             /* guards what follows, and opening */
+  cuda_blas_handle *idle;           /* further ones */
 } cuda_blas;
 
 /* Opens the library and makes the first handle, once. */
