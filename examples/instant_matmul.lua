@@ -10,7 +10,9 @@ local plot = require "tidelock.plot"
 local progress = require "tidelock.progress".line()
 
 io.stdout:setvbuf("line") -- the warning on stderr then stands where it belongs
+local clock = gpu.device("host"):now() -- a stamp before there is a device to take one of
 local dev = gpu.device()
+local opened = clock:elapsed()
 local stream = dev:default_stream()
 local n = options.n or (dev:properties().backend == "host" and 2000 or 10000)
 
@@ -50,11 +52,17 @@ local function check()
 end
 
 print(("matmul %dx%d float32 on %s (%s)"):format(n, n, dev:id(), dev:properties().name))
+progress("opening the BLAS")
+local before = dev:now()
+dev:matmul_kernels() -- asks each whether it can be used
+local library = before:elapsed()
 progress("multiplying")
 local first_cost, wall, device = call()
 local costs = { first_cost }
 progress()
-print(("first call    returned after %-7s [enqueue time: opening the library is in it]")
+print(("before it     opening the device %s, the BLAS %s [wall time]")
+  :format(plot.seconds(opened), plot.seconds(library)))
+print(("first call    returned after %-7s [enqueue time: loading code is in it]")
   :format(plot.seconds(costs[1])))
 print(("              done after     %-7s [wall time, synchronized]"):format(plot.seconds(wall)))
 

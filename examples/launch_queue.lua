@@ -13,7 +13,7 @@ local stats = require "tidelock.stats"
 io.stdout:setvbuf("line")
 local launches = options.launches
 local dev = gpu.device(nil, options.depth and { queue_depth = options.depth })
-local depth, stream = dev:properties().queue_depth, dev:default_stream()
+local depth, stream = dev:properties().queue_depth, dev:default_stream() -- nil: not told
 
 --- The work of one launch: the question's own kernel, or a spin of known length.
 local function work(n)
@@ -56,8 +56,9 @@ assert(options.spin or (c:get(1, 1) == 6 * n and c:get(n, n) == 6 * n), "the pro
 local step = stats.step(costs)
 local what = options.spin and "spins of " .. plot.seconds(options.spin)
   or ("matmul %dx%d float64, kernel naive,"):format(n, n)
-print(("%d launches of %s on %s; a stream's queue holds %d")
-  :format(launches, what, dev:id(), depth))
+print(("%d launches of %s on %s; a stream's queue holds %s")
+  :format(launches, what, dev:id(), depth or "what the driver does not tell"))
+depth = depth or step and step.first - 1
 print(plot.text(costs, { title = "host time of each launch (enqueue time)" }))
 if step then
   print(("launches 1-%d cost %s each; from %d on each waits %s for a free slot [enqueue time]")

@@ -1,6 +1,7 @@
 -- From a checkout: luarocks --lua-version 5.4 make
 -- Needs a C compiler and Lua 5.4's headers (liblua5.4-dev, lua-devel); no make,
--- no CMake, no network.
+-- no CMake, no network. Where nvcc is, the CUDA kernels are compiled too; else
+-- NVRTC compiles them on the GPU's machine.
 rockspec_format = "3.0"
 package = "tidelock"
 version = "scm-1"
@@ -13,8 +14,8 @@ description = {
   detailed = [[
 An embeddable runtime for GPU experiments: buffers, streams, events and matrix
 products run asynchronously on a device, and a clock that is stopped before the
-work was done says so. This version has the host device: real asynchrony on the
-CPU, with a bounded launch queue.]],
+work was done says so. Devices: CUDA GPUs, and the host, with real asynchrony on
+the CPU. Neither a GPU nor the CUDA toolkit is needed to install it.]],
   license = "MIT",
   labels = { "gpu", "benchmark", "matrix" },
 }
@@ -28,9 +29,16 @@ dependencies = { "lua >= 5.4, < 5.5" }
 build = {
   type = "command",
   build_command = [[
-mkdir -p build-rock &&
+mkdir -p build-rock && fatbins= &&
+if nvcc --version >/dev/null 2>&1; then
+  fatbins="-DTL_CUDA_FATBINS -Wa,-Ibuild-rock"
+  for kernel in fill matmul random time; do
+    sh kernels/fatbin.sh nvcc kernels/$kernel.cu build-rock/$kernel.fatbin || fatbins=
+  done
+fi &&
 $(CC) $(CFLAGS) -O3 -DNDEBUG -std=gnu11 -pthread -fPIC -fvisibility=hidden -ffp-contract=off \
-  -I"$(LUA_INCDIR)" -Isrc -I. src/core/*.c src/host/*.c src/binding/*.c \
+  -I"$(LUA_INCDIR)" -Isrc -I. -Wa,-I. $fatbins \
+  src/core/*.c src/host/*.c src/cuda/*.c src/binding/*.c \
   $(LIBFLAG) -Wl,-z,nodelete -Wl,--version-script=src/binding/exports.map \
   -o build-rock/core.so -ldl -lm]],
   install_command = [[

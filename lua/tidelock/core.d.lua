@@ -46,7 +46,8 @@ local core = {}
 
 ---@class tidelock.device_options
 ---@field memory_limit integer? bytes that buffers may hold; default: what the device has
----@field queue_depth integer? launches that a stream holds, 1 to 1048576; default 1024
+---@field queue_depth integer? launches that a stream holds, 1 to 1048576; default 1024 on host,
+---the driver's own number, which it does not tell, on CUDA
 ---@field wait "block"|"spin"? how a thread waits: asleep (default), or polling on a busy core
 ---@field blocking_launches boolean? each launch waits for its own end, for debugging; default false
 ---@field faults tidelock.faults? failures to inject, for tests
@@ -114,7 +115,14 @@ local core = {}
 ---@field clock_rate integer? Hz
 ---@field driver_version integer?
 ---@field total_memory integer? bytes
----@field queue_depth integer? launches that a stream holds before one waits
+---@field queue_depth integer? launches that a stream holds before one waits; nil: not told
+---@field memory_clock_rate integer? Hz, the highest
+---@field memory_bus_width integer? bits
+---@field power_limit integer? W
+---@field sm_clock integer? Hz, at this moment
+---@field memory_clock integer? Hz, at this moment
+---@field throttle_reasons string[]? what holds the clocks back at this moment, as NVML names it
+---@field precision_override string? environment variables that change what matmul computes with
 
 ---@class tidelock.warning_details
 ---@field seconds number the difference that the warning is about

@@ -44,4 +44,44 @@ each_device("long loops", function(open)
       assert.is_true(after - before < 5 << 20, ("grew by %d bytes"):format(after - before))
     end
   end)
+
+  it("C15: dropped with work in flight on four streams, the device's memory comes back", function()
+    local dev = open()
+    local n, streams = 1000, {}
+    for i = 1, 4 do
+      streams[i] = dev:stream()
+    end
+
+    --- What round r computes: dropped at once but for the last result.
+    local function round(r)
+      local s, t = streams[r % 4 + 1], streams[(r + 1) % 4 + 1]
+      local x = dev:full(n, r % 2048, { stream = s })
+      local y = x:clone(s)
+      local event, mine = s:record(dev:event { timing = false }), dev:stream()
+      mine:wait_event(event)
+      local z = dev:zeros(n, mine)
+      z:copy_from(y, mine)
+      t:wait_event(mine:record())
+      return z:clone(t)
+    end
+
+    local function rounds(count)
+      for r = 1, count do
+        local z = round(r)
+        if r % 100 == 0 then
+          assert.equal(r % 2048, z:get(n))
+          collectgarbage() -- a driver keeps what the most streams at a time have taken
+        end
+      end
+      collectgarbage()
+      collectgarbage()
+      assert.is_true(dev:synchronize())
+      dev:trim()
+      local memory = dev:memory()
+      return { memory.free, memory.cached, memory.live, memory.pending, memory.objects }
+    end
+    local before = rounds(200)
+    assert.same(before, rounds(each_device.faults and 200 or 10000))
+    assert.same({ 0, 0, 4 }, { before[3], before[4], before[5] })
+  end)
 end)
