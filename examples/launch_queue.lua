@@ -42,8 +42,14 @@ local function run(launch, count, wait_each)
 end
 
 -- The size at which this kernel takes about 2 ms here.
-local small = select(4, run(work(64), 8)) / 8
-local n = options.n or math.max(8, math.floor(64 * (2e-3 / small) ^ (1 / 3)))
+local n, each = options.n or 32, 0
+while not options.n and each < 5e-4 do
+  n = 2 * n
+  local once = work(n)
+  run(once, 1) -- the first launch loads code
+  each = select(4, run(once, 8)) / 8
+end
+n = options.n or math.floor(n * (2e-3 / each) ^ (1 / 3))
 local launch, c = work(n)
 
 progress("launching " .. launches .. " times")
@@ -58,7 +64,7 @@ local what = options.spin and "spins of " .. plot.seconds(options.spin)
   or ("matmul %dx%d float64, kernel naive,"):format(n, n)
 print(("%d launches of %s on %s; a stream's queue holds %s")
   :format(launches, what, dev:id(), depth or "what the driver does not tell"))
-depth = depth or step and step.first - 1
+depth = depth or in_flight -- a full queue's launches are those in flight
 print(plot.text(costs, { title = "host time of each launch (enqueue time)" }))
 if step then
   print(("launches 1-%d cost %s each; from %d on each waits %s for a free slot [enqueue time]")
