@@ -1,6 +1,7 @@
 # make demo    both questions, answered on this machine
 # make test    everything that has a right answer; ends in "N passed, N failed"
-# make bench   speed, beside what it is compared with
+# make bench   speed, beside what it is compared with: DEVICE=cuda:0, plain C, PyTorch,
+#              CuPy and numba (ARGS="--quick", examples/peers/run.py)
 # make run SCRIPT=experiment.lua [ARGS="n=1000"]
 # make clean
 #
@@ -25,9 +26,15 @@ test:
 	@sh .ci/test
 
 bench:
+ifeq ($(findstring cuda,$(DEVICE)),cuda)
+	@sh .ci/install build
+	@sh .ci/build
+	@python3 examples/peers/run.py --device $(DEVICE) --tidelock $(BUILD) $(ARGS)
+else
 	@sh .ci/install build bench
 	@sh .ci/build -DTIDELOCK_BENCH=ON
 	@cmake --build $(BUILD) --target bench
+endif
 
 run:
 	@test -n "$(SCRIPT)" || { echo "make run SCRIPT=experiment.lua"; exit 2; }

@@ -42,14 +42,14 @@ local function run(launch, count, wait_each)
 end
 
 -- The size at which this kernel takes about 2 ms here.
-local n, each = options.n or 32, 0
-while not options.n and each < 5e-4 do
+local n, each = options.n or options.spin and 8 or 32, 0
+while not options.n and not options.spin and each < 5e-4 do
   n = 2 * n
   local once = work(n)
   run(once, 1) -- the first launch loads code
   each = select(4, run(once, 8)) / 8
 end
-n = options.n or math.floor(n * (2e-3 / each) ^ (1 / 3))
+if each > 0 then n = math.floor(n * (2e-3 / each) ^ (1 / 3)) end
 local launch, c = work(n)
 
 progress("launching " .. launches .. " times")

@@ -1,8 +1,9 @@
 // fill: every element of a block of memory becomes one value.
 //
-// The block is `planes` x `rows` rows of `width` elements; pitch and plane_pitch
-// are the bytes from row to row and from plane to plane. Writes width * rows *
-// planes elements, reads nothing; no flops. Any grid, blocks of 256 threads.
+// The block is `planes` x `rows` rows of `width` elements; pitch and
+// plane_pitch are the bytes from row to row and from plane to plane. Writes
+// width * rows * planes elements, reads nothing; no flops. Any grid, blocks of
+// 256 threads.
 //
 // A contiguous block is written 16 bytes at a time, but for its ends.
 

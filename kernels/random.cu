@@ -1,11 +1,11 @@
 // random: the numbers of philox.h, with the bits that the host makes.
 //
 // The block is as in fill.cu. Its elements are numbered from 0 through planes,
-// rows and columns; element e is lane e % lanes of Philox block e / lanes, where
-// a block has 4 lanes, of float64 2. Each thread makes whole Philox blocks and
-// writes what lies in memory. About 100 integer operations for a block, 60 more
-// flops for a pair of normal numbers; writes the elements, reads nothing. Any
-// grid, blocks of 256 threads.
+// rows and columns; element e is lane e % lanes of Philox block e / lanes,
+// where a block has 4 lanes, of float64 2. Each thread makes whole Philox
+// blocks and writes what lies in memory. About 100 integer operations for a
+// block, 60 more flops for a pair of normal numbers; writes the elements, reads
+// nothing. Any grid, blocks of 256 threads.
 
 #include "philox.h"
 
@@ -33,7 +33,8 @@ __device__ static double to_float64(double x) {
   return x;
 }
 
-// ---- blocks ------------------------------------------------------------------
+// ---- blocks
+// ------------------------------------------------------------------
 
 template <int bits> struct uniform32 {
   enum { lanes = PHILOX_LANES32 };

@@ -60,8 +60,14 @@ tl_status cuda_memory_open(tl_device_impl *device, tl_error *error) {
 
 /* ---- bytes of the device ------------------------------------------------- */
 
+/* Whole pages of the device for what is large, as cuMemAlloc gives them: a pool
+ * would start a buffer where the last one ended. */
+enum { LARGE = 1 << 20, DEVICE_PAGE = 2 << 20 };
+
 tl_status cuda_bytes_allocate(tl_device_impl *device, size_t nbytes,
                               CUdeviceptr *address, tl_error *error) {
+  if (nbytes >= LARGE && nbytes <= SIZE_MAX - DEVICE_PAGE)
+    nbytes = (nbytes + DEVICE_PAGE - 1) / DEVICE_PAGE * DEVICE_PAGE;
   const cuda_driver *driver = &device->driver;
   if (device->pool == NULL)
     return CUDA_CALL(driver, error, cuMemAlloc, address, nbytes);
