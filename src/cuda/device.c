@@ -110,16 +110,20 @@ static struct {
   cuda_code *codes;
   tl_device_impl *left;
   pthread_once_t exit;
-} process = {PTHREAD_MUTEX_INITIALIZER, NULL, NULL, PTHREAD_ONCE_INIT};
+  pid_t owner; /* of the gates: a child of fork has no such memory */
+} process = {PTHREAD_MUTEX_INITIALIZER, NULL, NULL, PTHREAD_ONCE_INIT, 0};
 
 /* Calls no driver: it sets flags in memory that is there until the driver's own
  * exit handler runs, which was registered earlier and so comes later. */
 static void gates_open(void) {
+  if (getpid() != process.owner)
+    return;
   for (cuda_code *code = process.codes; code != NULL; code = code->next)
     cuda_gates_open(code);
 }
 
 static void gates_open_at_exit(void) {
+  process.owner = getpid();
   atexit(gates_open);
 }
 
