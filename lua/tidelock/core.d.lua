@@ -137,13 +137,13 @@ local core = {}
 
 --- Opens a device; an id that is open already gives the same object. Other options than it was
 --- opened with, an unknown option and a malformed ordinal raise a string; a device that is not
---- there raises code "unsupported", with the reason, or "driver" where there is a driver that can't be
---- used. Warns W-NOCUDA where the host is taken for want of a GPU though a driver is there, and
---- W-PRECISION where the environment changes the precision of products. The host starts no thread
---- and loads no library; a GPU's context takes some tenths of a second, once in a process.
----@param id string? "cuda:0" is a GPU by CUDA's own ordinal, "cuda" the first; "host" is "host:0"; up to
---- "host:7" are devices of their own; nil: the environment variable TIDELOCK_DEVICE, else the first
---- GPU, else "host"
+--- there raises code "unsupported", with the reason, or "driver" where there is a driver that
+--- can't be used. Warns W-NOCUDA where the host is taken for want of a GPU though a driver is
+--- there, and W-PRECISION where the environment changes the precision of products. The host starts
+--- no thread and loads no library; a GPU's context takes tenths of a second, once in a process.
+---@param id string? "cuda:0" is a GPU by CUDA's own ordinal, "cuda" the first; "host" is "host:0";
+--- up to "host:7" are devices of their own; nil: the environment variable TIDELOCK_DEVICE, else the
+--- first GPU, else "host"
 ---@param options tidelock.device_options?
 ---@return tidelock.device
 function core.device(id, options) end

@@ -1,23 +1,34 @@
-/* A stand-in for libcuda.so.1 without a GPU: memory is the host's, everything
- * enqueued has run when the call returns, and of the kernels only fill does
- * anything. For what can be tested of src/cuda on any machine: drivers that are
- * too old or damaged, failing calls, contexts, copies.
+/* A stand-in for libcuda.so.1 without a GPU: each stream is a thread with a
+ * queue of 1021 places, memory is the host's, and kernels are known by name. So
+ * the device specs run on src/cuda on any machine, and drivers can be had that
+ * are too old, damaged or failing.
+ *
+ * One lock and one condition for everything: it is slow, and simple.
  *
  * Environment: CUDA_STUB_VERSION (13000); CUDA_STUB_WITHOUT, a function that it
  * lacks; CUDA_STUB_FAIL, "cuLaunchKernel:701": a function that fails, with its
  * result; CUDA_STUB_DEVICES (1). */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "cuda/driver_types.h"
+#include "cuda_stub.h"
 
 /* One object stands for each handle that nothing is kept in. */
-static char context, stream, module, pool;
+static char context, module, pool;
 static _Thread_local CUcontext current;
-static size_t used, reserved;
+static size_t used, reserved; /* bytes; under the lock */
+
+static struct {
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+} world = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER};
 
 static CUresult result_of(const char *function) {
   const char *fail = getenv("CUDA_STUB_FAIL");
@@ -130,16 +141,24 @@ static CUresult memory_take(CUdeviceptr *address, size_t nbytes,
   if (result != CUDA_SUCCESS)
     return result;
   *bytes = nbytes;
+  pthread_mutex_lock(&world.lock);
   used += nbytes;
   reserved = reserved > used ? reserved : used;
+  pthread_mutex_unlock(&world.lock);
   *address = (CUdeviceptr)(size_t)(bytes + 2);
   return CUDA_SUCCESS;
 }
 
-static CUresult memory_give(CUdeviceptr address) {
+static void memory_free(CUdeviceptr address) {
   size_t *bytes = (size_t *)(size_t)address - 2;
+  pthread_mutex_lock(&world.lock);
   used -= *bytes;
+  pthread_mutex_unlock(&world.lock);
   free(bytes);
+}
+
+static CUresult memory_give(CUdeviceptr address) {
+  memory_free(address);
   return result_in_context("cuMemFree");
 }
 
@@ -208,93 +227,257 @@ static CUresult pool_allocate(CUdeviceptr *address, size_t nbytes,
   return memory_take(address, nbytes, "cuMemAllocFromPoolAsync");
 }
 
-static CUresult pool_free(CUdeviceptr address, CUstream on) {
-  (void)on;
-  return memory_give(address);
+/* ---- streams and events -------------------------------------------------- */
+
+enum { DEPTH = 1021 };
+
+/* One record of an event; counted, as waits and the event share it. */
+typedef struct record {
+  int references; /* under the lock, as all of it */
+  bool done;
+  struct timespec time;
+} record;
+
+struct CUevent_st {
+  bool timing;
+  record *latest; /* NULL: never recorded */
+};
+
+typedef struct operation operation;
+
+struct operation {
+  operation *next;
+  void (*run)(operation *operation);
+  bool slot; /* takes a place in the queue */
+  const char *kernel;
+  unsigned long long argument[20];
+  CUDA_MEMCPY3D copy;
+  record *event;
+};
+
+struct CUstream_st {
+  operation *first, **last;
+  uint64_t pushed, done;      /* operations */
+  uint64_t slots, slots_done; /* of these, with a place */
+  bool ends;                  /* destroyed: the thread frees it */
+};
+
+static void record_release(record *r) { /* the lock is held */
+  if (r != NULL && --r->references == 0)
+    free(r);
+}
+
+static void *stream_main(void *argument) {
+  CUstream s = argument;
+  pthread_mutex_lock(&world.lock);
+  while (s->first != NULL || !s->ends) {
+    operation *next = s->first;
+    if (next == NULL) {
+      pthread_cond_wait(&world.changed, &world.lock);
+      continue;
+    }
+    pthread_mutex_unlock(&world.lock);
+    next->run(next);
+    pthread_mutex_lock(&world.lock);
+    s->first = next->next;
+    if (s->first == NULL)
+      s->last = &s->first;
+    s->done++;
+    s->slots_done += next->slot;
+    record_release(next->event);
+    free(next);
+    pthread_cond_broadcast(&world.changed);
+  }
+  pthread_mutex_unlock(&world.lock);
+  free(s);
+  return NULL;
+}
+
+static CUresult stream_create(CUstream *out, unsigned int flags) {
+  CUresult result = flags == CU_STREAM_NON_BLOCKING
+                        ? result_in_context("cuStreamCreate")
+                        : CUDA_ERROR_INVALID_VALUE;
+  if (result != CUDA_SUCCESS)
+    return result;
+  pthread_t thread;
+  pthread_attr_t attributes;
+  *out = calloc(1, sizeof **out);
+  (*out)->last = &(*out)->first;
+  pthread_attr_init(&attributes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(&attributes, 1 << 18);
+  if (pthread_create(&thread, &attributes, stream_main, *out) != 0)
+    result = CUDA_ERROR_OUT_OF_MEMORY;
+  pthread_attr_destroy(&attributes);
+  return result;
+}
+
+static CUresult stream_destroy(CUstream s) {
+  pthread_mutex_lock(&world.lock);
+  s->ends = true;
+  pthread_cond_broadcast(&world.changed);
+  pthread_mutex_unlock(&world.lock);
+  return CUDA_SUCCESS;
+}
+
+/* Waits for a place, where the operation takes one, and puts it in. */
+static void stream_push(CUstream s, const operation *like) {
+  operation *made = malloc(sizeof *made);
+  *made = *like;
+  made->next = NULL;
+  pthread_mutex_lock(&world.lock);
+  while (made->slot && s->slots - s->slots_done >= DEPTH)
+    pthread_cond_wait(&world.changed, &world.lock);
+  *s->last = made;
+  s->last = &made->next;
+  s->pushed++;
+  s->slots += made->slot;
+  pthread_cond_broadcast(&world.changed);
+  pthread_mutex_unlock(&world.lock);
+}
+
+static CUresult stream_query(CUstream s) {
+  CUresult result = result_in_context("cuStreamQuery");
+  pthread_mutex_lock(&world.lock);
+  if (result == CUDA_SUCCESS && s->done < s->pushed)
+    result = CUDA_ERROR_NOT_READY;
+  pthread_mutex_unlock(&world.lock);
+  return result;
+}
+
+static CUresult stream_synchronize(CUstream s) {
+  pthread_mutex_lock(&world.lock);
+  for (uint64_t pushed = s->pushed; s->done < pushed;)
+    pthread_cond_wait(&world.changed, &world.lock);
+  pthread_mutex_unlock(&world.lock);
+  return result_in_context("cuStreamSynchronize");
+}
+
+static void wait_run(operation *o) {
+  pthread_mutex_lock(&world.lock);
+  while (!o->event->done)
+    pthread_cond_wait(&world.changed, &world.lock);
+  pthread_mutex_unlock(&world.lock);
+}
+
+static CUresult stream_wait(CUstream s, CUevent event, unsigned int flags) {
+  (void)flags;
+  CUresult result = result_in_context("cuStreamWaitEvent");
+  operation o = {.run = wait_run};
+  pthread_mutex_lock(&world.lock);
+  o.event = event->latest;
+  if (o.event != NULL)
+    o.event->references++;
+  pthread_mutex_unlock(&world.lock);
+  if (o.event != NULL)
+    stream_push(s, &o);
+  return result;
+}
+
+static CUresult event_create(CUevent *event, unsigned int flags) {
+  CUresult result = result_in_context("cuEventCreate");
+  if (result != CUDA_SUCCESS)
+    return result;
+  *event = calloc(1, sizeof **event);
+  (*event)->timing = flags == CU_EVENT_DEFAULT;
+  return CUDA_SUCCESS;
+}
+
+static CUresult event_destroy(CUevent event) {
+  pthread_mutex_lock(&world.lock);
+  record_release(event->latest);
+  pthread_mutex_unlock(&world.lock);
+  free(event);
+  return CUDA_SUCCESS;
+}
+
+static void record_run(operation *o) {
+  pthread_mutex_lock(&world.lock);
+  clock_gettime(CLOCK_MONOTONIC, &o->event->time);
+  o->event->done = true;
+  pthread_mutex_unlock(&world.lock);
+}
+
+static CUresult event_record(CUevent event, CUstream s) {
+  CUresult result = result_in_context("cuEventRecord");
+  if (result != CUDA_SUCCESS)
+    return result;
+  operation o = {.run = record_run,
+                 .slot = event->timing,
+                 .event = calloc(1, sizeof *o.event)};
+  o.event->references = 2;
+  pthread_mutex_lock(&world.lock);
+  record_release(event->latest);
+  event->latest = o.event;
+  pthread_mutex_unlock(&world.lock);
+  stream_push(s, &o);
+  return CUDA_SUCCESS;
+}
+
+static CUresult event_query(CUevent event) {
+  CUresult result = result_in_context("cuEventQuery");
+  pthread_mutex_lock(&world.lock);
+  if (result == CUDA_SUCCESS && event->latest != NULL && !event->latest->done)
+    result = CUDA_ERROR_NOT_READY;
+  pthread_mutex_unlock(&world.lock);
+  return result;
+}
+
+static CUresult event_elapsed(float *milliseconds, CUevent from, CUevent to) {
+  const struct timespec *a = &from->latest->time, *b = &to->latest->time;
+  *milliseconds = (float)((double)(b->tv_sec - a->tv_sec) * 1e3 +
+                          (double)(b->tv_nsec - a->tv_nsec) * 1e-6);
+  return result_in_context("cuEventElapsedTime");
+}
+
+/* ---- in a stream's order ------------------------------------------------- */
+
+static void free_run(operation *o) {
+  memory_free(o->argument[0]);
+}
+
+static CUresult pool_free(CUdeviceptr address, CUstream s) {
+  stream_push(s, &(operation){.run = free_run, .argument = {address}});
+  return result_in_context("cuMemFreeAsync");
+}
+
+static void copy_run(operation *o) {
+  memcpy((void *)(size_t)o->argument[0], (const void *)(size_t)o->argument[1],
+         o->argument[2]);
 }
 
 static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t nbytes,
-                     CUstream on) {
-  (void)on;
-  memcpy((void *)(size_t)to, (const void *)(size_t)from, nbytes);
-  return result_in_context("cuMemcpyAsync");
+                     CUstream s) {
+  CUresult result = result_in_context("cuMemcpyAsync");
+  if (result == CUDA_SUCCESS)
+    stream_push(s, &(operation){.run = copy_run,
+                                .slot = true,
+                                .argument = {to, from, nbytes}});
+  return result;
 }
 
-static CUresult copy_3d(const CUDA_MEMCPY3D *c, CUstream on) {
-  (void)on;
+static void copy_3d_run(operation *o) {
+  const CUDA_MEMCPY3D *c = &o->copy;
   const char *from = c->srcMemoryType == CU_MEMORYTYPE_HOST
                          ? c->srcHost
                          : (const char *)(size_t)c->srcDevice;
   char *to = c->dstMemoryType == CU_MEMORYTYPE_HOST
                  ? c->dstHost
                  : (char *)(size_t)c->dstDevice;
-  if (c->srcPitch < c->WidthInBytes || c->dstPitch < c->WidthInBytes ||
-      c->srcPitch > 1 << 20 || c->dstPitch > 1 << 20)
-    return CUDA_ERROR_INVALID_VALUE;
   for (size_t z = 0; z < c->Depth; z++)
     for (size_t y = 0; y < c->Height; y++)
       memcpy(to + (z * c->dstHeight + y) * c->dstPitch,
              from + (z * c->srcHeight + y) * c->srcPitch, c->WidthInBytes);
-  return result_in_context("cuMemcpy3DAsync");
 }
 
-/* ---- streams and events -------------------------------------------------- */
-
-static CUresult stream_create(CUstream *out, unsigned int flags) {
-  *out = (CUstream)(void *)&stream;
-  return flags == CU_STREAM_NON_BLOCKING ? result_in_context("cuStreamCreate")
-                                         : CUDA_ERROR_INVALID_VALUE;
-}
-
-static CUresult stream_destroy(CUstream on) {
-  (void)on;
-  return CUDA_SUCCESS;
-}
-
-static CUresult stream_query(CUstream on) {
-  (void)on;
-  return result_in_context("cuStreamQuery");
-}
-
-static CUresult stream_synchronize(CUstream on) {
-  (void)on;
-  return result_in_context("cuStreamSynchronize");
-}
-
-static CUresult stream_wait(CUstream on, CUevent event, unsigned int flags) {
-  (void)on;
-  (void)event;
-  (void)flags;
-  return result_in_context("cuStreamWaitEvent");
-}
-
-static CUresult event_create(CUevent *event, unsigned int flags) {
-  (void)flags;
-  *event = calloc(1, sizeof(struct timespec));
-  return result_in_context("cuEventCreate");
-}
-
-static CUresult event_destroy(CUevent event) {
-  free(event);
-  return CUDA_SUCCESS;
-}
-
-static CUresult event_record(CUevent event, CUstream on) {
-  (void)on;
-  clock_gettime(CLOCK_MONOTONIC, (struct timespec *)(void *)event);
-  return result_in_context("cuEventRecord");
-}
-
-static CUresult event_query(CUevent event) {
-  (void)event;
-  return result_in_context("cuEventQuery");
-}
-
-static CUresult event_elapsed(float *milliseconds, CUevent from, CUevent to) {
-  const struct timespec *a = (const void *)from, *b = (const void *)to;
-  *milliseconds = (float)((double)(b->tv_sec - a->tv_sec) * 1e3 +
-                          (double)(b->tv_nsec - a->tv_nsec) * 1e-6);
-  return CUDA_SUCCESS;
+static CUresult copy_3d(const CUDA_MEMCPY3D *c, CUstream s) {
+  CUresult result = result_in_context("cuMemcpy3DAsync");
+  if (c->srcPitch < c->WidthInBytes || c->dstPitch < c->WidthInBytes ||
+      c->srcPitch > 1 << 20 || c->dstPitch > 1 << 20)
+    result = CUDA_ERROR_INVALID_VALUE;
+  if (result == CUDA_SUCCESS)
+    stream_push(s, &(operation){.run = copy_3d_run, .slot = true, .copy = *c});
+  return result;
 }
 
 /* ---- kernels ------------------------------------------------------------- */
@@ -321,17 +504,66 @@ static CUresult function_attribute(int *value, CUfunction_attribute attribute,
   return CUDA_SUCCESS;
 }
 
-/* width, rows, planes, first, pitch, plane_pitch, value: as in fill.cu. */
-static void fill(size_t element_size, void **arguments) {
-  unsigned long long a[7];
-  for (int i = 0; i < 7; i++)
-    memcpy(&a[i], arguments[i], sizeof a[i]);
-  for (size_t z = 0; z < a[2]; z++)
-    for (size_t y = 0; y < a[1]; y++)
-      for (size_t x = 0; x < a[0]; x++)
-        memcpy((char *)(size_t)a[3] + z * a[5] + y * a[4] + x * element_size,
-               &a[6], element_size);
+static void spin_run(operation *o) {
+  struct timespec t = {.tv_sec = (time_t)(o->argument[0] / 1000000000),
+                       .tv_nsec = (long)(o->argument[0] % 1000000000)};
+  if (o->argument[0] > 0)
+    nanosleep(&t, NULL);
 }
+
+static void gate_run(operation *o) {
+  volatile uint32_t *state = (volatile uint32_t *)(size_t)o->argument[0];
+  struct timespec began, now, nap = {.tv_nsec = 50000};
+  clock_gettime(CLOCK_MONOTONIC, &began);
+  unsigned long long passed = 0;
+  while (state[0] == 0 && passed < o->argument[1]) {
+    nanosleep(&nap, NULL);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    passed = (unsigned long long)((now.tv_sec - began.tv_sec) * 1000000000 +
+                                  now.tv_nsec - began.tv_nsec);
+  }
+  __sync_synchronize();
+  if (state[0] == 0)
+    state[1] = 1;
+  state[2] = 1;
+}
+
+/* width, rows, planes, first, pitch, plane_pitch: as in fill.cu. */
+static char *element_at(const operation *o, unsigned long long index,
+                        size_t size) {
+  unsigned long long row = index / o->argument[0];
+  return (char *)(size_t)o->argument[3] +
+         row / o->argument[1] * o->argument[5] +
+         row % o->argument[1] * o->argument[4] + index % o->argument[0] * size;
+}
+
+static void fill_run(operation *o) {
+  size_t size = (size_t)atoi(o->kernel + strlen("fill_"));
+  unsigned long long count = o->argument[0] * o->argument[1] * o->argument[2];
+  for (unsigned long long i = 0; i < count; i++)
+    memcpy(element_at(o, i, size), &o->argument[6], size);
+}
+
+static void random_run(operation *o) {
+  unsigned long long count = o->argument[0] * o->argument[1] * o->argument[2];
+  for (unsigned long long i = 0; i < count; i++)
+    stub_random(o->kernel + strlen("random_"), o->argument[6], i,
+                element_at(o, i, stub_element_size(o->kernel)));
+}
+
+static void matmul_run(operation *o) {
+  stub_matmul(o->kernel, o->argument);
+}
+
+/* How many arguments a kernel takes: 8 bytes each, but for a product's factors.
+ */
+static const struct {
+  const char *prefix;
+  int arguments;
+  void (*run)(operation *);
+} kernels[] = {{"spin", 1, spin_run},       {"gate", 2, gate_run},
+               {"fill_", 7, fill_run},      {"random_", 7, random_run},
+               {"matmul_", 17, matmul_run}, {"bad", 0, spin_run}};
 
 static CUresult launch(CUfunction function, unsigned int grid_x,
                        unsigned int grid_y, unsigned int grid_z,
@@ -339,16 +571,34 @@ static CUresult launch(CUfunction function, unsigned int grid_x,
                        unsigned int block_z, unsigned int shared, CUstream on,
                        void **arguments, void **extra) {
   (void)shared;
-  (void)on;
   (void)extra;
-  const char *name = (const char *)(const void *)function;
+  operation o = {.kernel = (const char *)(const void *)function, .slot = true};
   CUresult result = result_in_context("cuLaunchKernel");
   if (grid_x == 0 || grid_y == 0 || grid_z == 0 ||
       block_x * block_y * block_z > 1024)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (result == CUDA_SUCCESS && strncmp(name, "fill_", 5) == 0)
-    fill((size_t)atoi(name + 5), arguments);
-  return result;
+    result = CUDA_ERROR_INVALID_VALUE;
+  if (result != CUDA_SUCCESS || on == NULL)
+    return result;
+  for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+    if (strncmp(o.kernel, kernels[i].prefix, strlen(kernels[i].prefix)) != 0)
+      continue;
+    o.run = kernels[i].run;
+    bool wide = strstr(o.kernel, "_float64") != NULL;
+    for (int a = 0; a < kernels[i].arguments; a++)
+      memcpy(&o.argument[a], arguments[a], a >= 15 && !wide ? 4 : 8);
+  }
+  if (o.run == NULL)
+    return (CUresult)500;
+  stream_push(on, &o);
+  return CUDA_SUCCESS;
+}
+
+/* For the stand-in of cuBLAS. */
+void cuda_stub_matmul(CUstream stream, const char *kernel,
+                      const unsigned long long argument[17]) {
+  operation o = {.run = matmul_run, .kernel = kernel, .slot = true};
+  memcpy(o.argument, argument, 17 * sizeof *argument);
+  stream_push(stream, &o);
 }
 
 /* ---- the library's own entry points -------------------------------------- */

@@ -25,7 +25,7 @@ says() {
   done
   count=$((count + 1))
   # shellcheck disable=SC2086 # $settings and $lua are words
-  env LD_LIBRARY_PATH="$stub" $settings $lua -e "gpu = require 'tidelock' $2" \
+  env LD_LIBRARY_PATH="${libraries:-$stub}" $settings $lua -e "gpu = require 'tidelock' $2" \
     >"$scratch/said" 2>&1
   code=$?
   tr '\t' ' ' <"$scratch/said" >"$scratch/out"
@@ -109,6 +109,7 @@ says "code that does not load is explained, both ways" "kernels/fill.cu can't be
   local d = gpu.device "cuda"
   local b = d:empty(4)
   print(select(2, pcall(b.fill, b, 1)))'
+libraries=$build/spec/broken:$stub
 says "cuBLAS that lacks a function is named, and auto steps down" \
   "has no cublasCreate_v2.* register" X=1 -- '
   local d = gpu.device "cuda"
