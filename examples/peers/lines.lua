@@ -36,6 +36,15 @@ function lines.say(measure, samples, unit, n, dtype)
   write(fields)
 end
 
+--- Returns a function that says how long it took since its last call, or since now.
+function lines.steps(n)
+  local last = lines.clock()
+  return function(name)
+    lines.say(name, { lines.clock() - last }, "s", n, "float32")
+    last = lines.clock()
+  end
+end
+
 --- Says a word instead of a number: a version, or why there is no answer.
 function lines.tell(measure, value)
   write { '"program": "tidelock"', '"measure": ' .. text(measure), '"value": ' .. text(value) }

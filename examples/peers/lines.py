@@ -24,7 +24,7 @@ def say(program, measure, samples, unit, n=None, dtype=None):
 
 
 class Steps:
-    """Says of each step of question 2 how long it took."""
+    """Says of each step how long it took."""
 
     def __init__(self, program, n):
         self.program, self.n, self.last = program, n, clock()

@@ -99,5 +99,7 @@ void plain_gemm(plain *p, const plain_type *type, int n, CUdeviceptr a,
 void plain_say(const char *program, const char *measure, int n,
                const char *dtype, const char *unit, const double *samples,
                int count);
+/* Says how many seconds it is since the last step; NULL starts the clock. */
+void plain_step(const char *name, int n);
 
 #endif

@@ -5,41 +5,32 @@
 
 #include "plain.h"
 
-static int64_t last;
-
-/* Says how long it took since the last step. */
-static void step(const char *name, int n) {
-  double seconds = (double)(plain_now() - last) * 1e-9;
-  plain_say("c", name, n, "float32", "s", &seconds, 1);
-  last = plain_now();
-}
-
 int main(int count, char **arguments) {
   if (count < 2)
     plain_fail("usage: question2 kernels.fatbin [n]");
   int n = count > 2 ? atoi(arguments[2]) : 10000;
   plain p;
-  last = plain_now();
+  plain_step(NULL, n);
   plain_open_driver(&p);
-  step("import", n);
+  plain_step("import", n);
   plain_open_context(&p);
-  step("context", n);
+  plain_step("context", n);
   plain_load_kernels(&p, arguments[1]);
   CUdeviceptr a = plain_uniform(&p, &plain_float32, n, 1);
   CUdeviceptr b = plain_uniform(&p, &plain_float32, n, 2);
   CUdeviceptr c = plain_allocate(&p, sizeof(float) * (size_t)n * (size_t)n);
   plain_synchronize(&p);
-  step("data", n);
+  plain_step("data", n);
   plain_open_blas(&p);
   plain_create_handle(&p);
-  step("blas library", n);
+  plain_step("blas library", n);
   plain_gemm(&p, &plain_float32, n, a, b, c);
-  step("first enqueue", n);
+  plain_step("first enqueue", n);
   plain_synchronize(&p);
-  step("first wait", n);
+  plain_step("first wait", n);
   plain_gemm(&p, &plain_float32, n, a, b, c);
-  step("second enqueue", n);
+  plain_step("second enqueue", n);
   plain_synchronize(&p);
-  step("second wait", n);
+  plain_step("second wait", n);
   return EXIT_SUCCESS;
 }

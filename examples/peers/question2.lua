@@ -7,16 +7,8 @@ local import = os.clock() - before
 local lines = require "lines"
 
 local n = math.tointeger(arg[2] or 10000)
-local last
-
---- Says how long it took since the last step.
-local function step(name)
-  lines.say(name, { lines.clock() - last }, "s", n, "float32")
-  last = lines.clock()
-end
-
 lines.say("import", { import }, "s", n, "float32")
-last = lines.clock()
+local step = lines.steps(n)
 local dev = gpu.device(arg[1] or "cuda:0")
 local stream = dev:stream()
 step("context")
