@@ -60,6 +60,10 @@ PROGRAM_SECONDS = 180  # of a program that is run once
 DTYPES = ["float32", "tf32", "bfloat16", "float16", "float64"]
 SERVED = {"launch", "throughput", "ladder"}  # parts that ask servers
 KERNELS = ["naive", "coalesced", "tiled", "register", "blas"]
+# Of a process start; what no step of it accounts for is the interpreter's and the system's.
+START_TIMES = ["first checked product", "the same, to the process's end", "of it, no step",
+               *(f"of it, {step}" for step in
+                 ["import", "inputs", "context", "upload", "product", "check"])]
 STEPS = ["import", "context", "data", "blas library", "first enqueue", "first wait",
          "second enqueue", "second wait"]
 
@@ -83,9 +87,9 @@ class Scale:
         self.starts = 3 if quick else 10
         self.question_rounds = 1 if quick else 3
         # What a part is expected to take, in seconds; with the servers' start where it needs them.
-        full = {"ratio": 15, "launch": 30, "start": 75, "throughput": 80, "ladder": 20,
+        full = {"ratio": 25, "launch": 30, "start": 75, "throughput": 80, "ladder": 20,
                 "question2": 60, "question1": 35, "whole": 205, "reference": 130}
-        short = {"ratio": 5, "launch": 20, "start": 25, "throughput": 20, "ladder": 8,
+        short = {"ratio": 10, "launch": 20, "start": 25, "throughput": 20, "ladder": 8,
                  "question2": 20, "question1": 15, "whole": 205, "reference": 130}
         self.expected = short if quick else full
 
@@ -418,41 +422,57 @@ class Run:
     def part_ratio(self):
         if "ratio" in self.skipped:
             return
-        command = [self.options.lua, str(HERE / "launch_ratio.lua"), self.fatbin,
-                   str(self.scale.ratio_rounds)]
-        try:
-            lines, _, _ = self.run("both", "ratio", command, self.native)
-        except (Unavailable, ValueError) as reason:
-            self.skip("ratio", reason)
-            return
+        # The context is current in a program that embeds Lua, in a script none is.
+        for where, extra in [("", []), (", context current", ["current"])]:
+            command = [self.options.lua, str(HERE / "launch_ratio.lua"), self.fatbin,
+                       str(self.scale.ratio_rounds), *extra]
+            try:
+                lines, _, _ = self.run("both", "ratio", command, self.native)
+            except (Unavailable, ValueError) as reason:
+                self.skip("ratio", reason)
+                return
+            self.ratio_rows(lines, where)
+
+    def ratio_rows(self, lines, where):
         for c, ours in zip(lines[::2], lines[1::2]):
             samples = {"c": c["samples"], OURS: ours["samples"]}
-            self.keep("ratio", samples, measure=c["measure"], n=c["n"], unit="ns")
-            ratio = ratio_of_medians(samples[OURS], samples["c"])
-            self.row(f"launch, one process: {c['measure']} n={c['n']}", "ns",
-                     {p: statistics.median(v) for p, v in samples.items()}, {"c": ratio},
-                     f"at most {LAUNCH_BOUND}: {verdict(ratio, most=LAUNCH_BOUND)}")
+            measure, n = c["measure"], c["n"]
+            self.keep("ratio", samples, measure=measure + where, n=n, unit="ns")
+            if measure == "empty":  # a scale for the others
+                what, ratios, note = "an empty C function from C and Lua", {}, ""
+            else:
+                ratio = ratio_of_medians(samples[OURS], samples["c"])
+                what, ratios = f"{measure} n={n}", {"c": ratio}
+                note = f"at most {LAUNCH_BOUND}: {verdict(ratio, most=LAUNCH_BOUND)}"
+            self.row(f"launch, one process{where}: {what}", "ns",
+                     {p: statistics.median(v) for p, v in samples.items()}, ratios, note)
 
     def part_start(self):
         programs = [p for p in ["c", "torch", OURS] if p in self.options.programs]
-        samples = {p: ([], []) for p in programs}
+        samples = {p: {} for p in programs}
         for number in range(self.scale.starts + 1):  # the first one warms the file caches
             for program in turns(programs, number):
                 result = self.once(program, "start") if program in samples else None
                 if result is None:
                     samples.pop(program, None)
                 elif number > 0:
-                    for times, seconds in zip(samples[program], result[1:]):
-                        times.append(seconds * 1e3)
-        for place, what in enumerate(["first checked product", "the same, to the process's end"]):
-            times = {p: v[place] for p, v in samples.items()}
+                    for what, seconds in self.start_times(*result).items():
+                        samples[program].setdefault(what, []).append(seconds * 1e3)
+        for what in START_TIMES:
+            times = {p: v[what] for p, v in samples.items()}
             self.keep("start", times, measure=what, unit="ms")
             ratios = self.ratios(times, ratio_of_medians)
             notes = [f"{PROGRAMS[p]}, at most {bound}: {verdict(ratios[p], most=bound)}"
                      for p, bound in [("c", START_BOUND), ("torch", START_TORCH_BOUND)]
-                     if p in ratios and place == 0]
+                     if p in ratios and what == START_TIMES[0]]
             self.row(f"start: {what}", "ms", {p: statistics.median(v) for p, v in times.items()},
                      ratios, "; ".join(notes))
+
+    @staticmethod
+    def start_times(lines, said, ended):
+        steps = {f"of it, {line['measure']}": line["value"] for line in lines
+                 if line["unit"] == "s"}
+        return dict(zip(START_TIMES, [said, ended, said - sum(steps.values())]), **steps)
 
     def part_launch(self):
         able = {"spin": ["c", "cupy", "numba", OURS], "naive": ["c", "cupy", "numba", OURS],
@@ -461,11 +481,15 @@ class Run:
         for what, n in self.scale.launches:
             programs = [p for p in able[what] if p in running]
             by_round = self.rounds(programs, f"launch {what} {n}", self.scale.launch_rounds)
-            samples = {p: [x for batch in v for x in batch] for p, v in by_round.items()}
-            self.keep("launch", samples, measure=what, n=n, unit="ns")
+            self.keep("launch", {p: [x for batches in v for x in batches]
+                                 for p, v in by_round.items()}, measure=what, n=n, unit="ns")
+            # Batches of one round are not independent: rounds are what is resampled.
+            samples = {p: [statistics.median(batches) for batches in v]
+                       for p, v in by_round.items()}
+            ratios = self.ratios(samples, ratio_of_medians)
             self.row(f"launch, by program: {what} n={n}", "ns",
-                     {p: statistics.median(v) for p, v in samples.items()},
-                     self.ratios(samples, ratio_of_medians))
+                     {p: statistics.median(v) for p, v in samples.items()}, ratios,
+                     self.verdicts(ratios, "at most", LAUNCH_BOUND))
 
     @staticmethod
     def ratios(samples, function):
@@ -473,6 +497,14 @@ class Run:
         if OURS not in samples:
             return {}
         return {p: function(samples[OURS], v) for p, v in samples.items() if p != OURS}
+
+    @staticmethod
+    def verdicts(ratios, side, bound):
+        """In words: met, or by which peers it is not."""
+        limit = {"at most": "most", "at least": "least"}[side]
+        found = {p: verdict(ratio, **{limit: bound}) for p, ratio in ratios.items()}
+        worst = [f"{PROGRAMS[p]}: {v}" for p, v in found.items() if v != "met"]
+        return f"{side} {bound}: {', '.join(worst) or 'met'}" if ratios else ""
 
     def products(self, programs, question, n):
         """How many products make a sample: by a first try of whoever answers."""
@@ -501,11 +533,9 @@ class Run:
                 self.keep("throughput", samples, measure=dtype, n=n, unit="TFLOP/s",
                           products=products)
                 ratios = self.ratios(samples, ratio_of_rounds)
-                verdicts = {p: verdict(r, least=THROUGHPUT_BOUND) for p, r in ratios.items()}
-                worst = [f"{PROGRAMS[p]}: {v}" for p, v in verdicts.items() if v != "met"]
-                note = f"at least {THROUGHPUT_BOUND}: {', '.join(worst) or 'met'}" if ratios else ""
                 self.row(f"throughput: {dtype} n={n}", "TFLOP/s",
-                         {p: statistics.median(v) for p, v in samples.items()}, ratios, note)
+                         {p: statistics.median(v) for p, v in samples.items()}, ratios,
+                         self.verdicts(ratios, "at least", THROUGHPUT_BOUND))
 
     def part_ladder(self):
         n = self.scale.ladder_n
@@ -608,6 +638,8 @@ class Run:
         for name, command in [
                 ("raw", [*self.nvcc, "-o", str(self.build / "raw"), str(folder / "raw.cu"),
                          "-lcublas", "-lcuda"]),
+                ("queue", [*self.nvcc, "-std=c++17", "-o", str(self.build / "queue"),
+                           str(folder / "queue.cu"), "-lcublas", "-lcuda"]),
                 # It calls through functions without a prototype: C17 still has them.
                 ("cold", [self.c[0], "-std=gnu17", "-O2", "-o", str(self.build / "cold"),
                           str(folder / "cold.c"), "-ldl"])]:
@@ -751,7 +783,7 @@ def main():
     parser.add_argument("--sizes", type=lambda text: [int(n) for n in text.split(",")],
                         metavar="N,...", help="of the throughput part")
     parser.add_argument("--reference", type=Path, metavar="DIR",
-                        help="run raw.cu, cold.c and peers.py of this folder too")
+                        help="run raw.cu, queue.cu, cold.c and peers.py of this folder too")
     parser.add_argument("--results", type=Path, metavar="FILE",
                         help="the JSON file (examples/peers/results/GPU-DATE.json)")
     parser.add_argument("--tidelock", type=Path, default=ROOT / "build", metavar="DIR",
