@@ -128,7 +128,9 @@ static CUresult context_set(CUcontext to) {
 
 static CUresult memory_info(size_t *available, size_t *total) {
   *total = (size_t)1 << 30;
+  pthread_mutex_lock(&world.lock);
   *available = *total - reserved;
+  pthread_mutex_unlock(&world.lock);
   return CUDA_SUCCESS;
 }
 
@@ -194,7 +196,9 @@ static CUresult pool_create(CUmemoryPool *out,
 
 static CUresult pool_destroy(CUmemoryPool which) {
   (void)which;
+  pthread_mutex_lock(&world.lock);
   reserved = used;
+  pthread_mutex_unlock(&world.lock);
   return CUDA_SUCCESS;
 }
 
@@ -209,14 +213,18 @@ static CUresult pool_set(CUmemoryPool which, CUmemPool_attribute attribute,
 static CUresult pool_get(CUmemoryPool which, CUmemPool_attribute attribute,
                          void *value) {
   (void)which;
+  pthread_mutex_lock(&world.lock);
   *(unsigned long long *)value =
       attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT ? used : reserved;
+  pthread_mutex_unlock(&world.lock);
   return CUDA_SUCCESS;
 }
 
 static CUresult pool_trim(CUmemoryPool which, size_t keep) {
   (void)which;
+  pthread_mutex_lock(&world.lock);
   reserved = used > keep ? used : keep;
+  pthread_mutex_unlock(&world.lock);
   return CUDA_SUCCESS;
 }
 

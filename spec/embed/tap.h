@@ -81,6 +81,12 @@ static inline void tap_expect_fails(tl_status got, tl_status wanted,
                      __LINE__);                                                \
   } while (0)
 
+/* The device that a test is about: TIDELOCK_TEST_DEVICE, else the host. */
+static inline const char *test_device(void) {
+  const char *id = getenv("TIDELOCK_TEST_DEVICE");
+  return id != NULL ? id : "host";
+}
+
 /* A call that the test stands on. */
 static inline void must(tl_status status, const tl_error *error) {
   if (status != TL_OK)
