@@ -63,6 +63,19 @@ each_device("gate", function(open)
       assert.same({ 3 }, y:totable())
     end)
 
+    it("does not hold back the reading of what many launches before it wrote", function()
+      local dev = open()
+      local s = dev:stream()
+      local x = dev:array { 0 }
+      for i = 1, 21 do
+        x:fill(i, s)
+      end
+      local gate = s:gate { timeout = 5 }
+      assert.equal(21, x:get(1))
+      assert.same({ 0, 0 }, { s:inflight() })
+      assert.same({ true }, { gate:open() })
+    end)
+
     it("is no launch, and yet its stream is not done", function()
       local dev = open()
       local s = dev:stream()

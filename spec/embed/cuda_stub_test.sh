@@ -85,6 +85,8 @@ says "a device without pools allocates all the same" "^true 5.0$" \
   local x = b:get(3)
   b:close() d:memory()
   print(d:memory().live == 0 and d:memory().pending == 0, x)'
+says "nor does one without a part of them" "^device cuda:0$" \
+  CUDA_STUB_WITHOUT=cuMemPoolCreate -- 'print(gpu.device "cuda")'
 says "an allocation that fails names the call and the numbers" \
   "out of memory: asked 4096 bytes.*cuMemAllocFromPoolAsync" \
   CUDA_STUB_FAIL=cuMemAllocFromPoolAsync:2 -- 'print(select(2, pcall(gpu.device "cuda".empty, gpu.device "cuda", 1024)))'

@@ -10,6 +10,8 @@
 #include "cuda/library.h"
 
 /* Values of cublas_api.h and library_types.h. */
+/* Not initialized: what a cuBLAS newer than the driver says when created. */
+enum { STATUS_NOT_INITIALIZED = 1 };
 enum { STATUS_ALLOC_FAILED = 3, STATUS_NOT_SUPPORTED = 15 };
 enum { DISALLOW_REDUCED_PRECISION_REDUCTION = 16 }; /* a math mode */
 enum { COMPUTE_32F = 68, COMPUTE_64F = 70, COMPUTE_32I = 72 };
@@ -60,12 +62,13 @@ static tl_status blas_status(tl_device_impl *device, const char *call,
       CUDA_CALL(&device->driver, error, cuStreamQuery, device->memory_stream);
   if (status == TL_DEVICE_LOST)
     return status;
-  return tl_fail(error,
-                 result == STATUS_ALLOC_FAILED    ? TL_OUT_OF_MEMORY
-                 : result == STATUS_NOT_SUPPORTED ? TL_UNSUPPORTED
-                                                  : TL_DRIVER,
-                 "cuda: %s: %s", call,
-                 device->code->blas.functions.status_name(result));
+  return tl_fail(
+      error,
+      result == STATUS_ALLOC_FAILED ? TL_OUT_OF_MEMORY
+      : result == STATUS_NOT_SUPPORTED || result == STATUS_NOT_INITIALIZED
+          ? TL_UNSUPPORTED
+          : TL_DRIVER,
+      "cuda: %s: %s", call, device->code->blas.functions.status_name(result));
 }
 
 static tl_status handle_create(tl_device_impl *device, cuda_blas_handle **out,
@@ -93,6 +96,13 @@ static tl_status handle_create(tl_device_impl *device, cuda_blas_handle **out,
   return TL_OK;
 }
 
+static void idle_put(cuda_blas *blas, cuda_blas_handle *handle) {
+  pthread_mutex_lock(&blas->lock);
+  handle->next = blas->idle;
+  blas->idle = handle;
+  pthread_mutex_unlock(&blas->lock);
+}
+
 tl_status cuda_blas_open(tl_device_impl *device, tl_error *error) {
   cuda_blas *blas = &device->code->blas;
   if (atomic_load_explicit(&blas->open, memory_order_acquire))
@@ -101,24 +111,20 @@ tl_status cuda_blas_open(tl_device_impl *device, tl_error *error) {
   if (status != TL_OK)
     return status;
   CUcontext before = cuda_enter(device);
-  pthread_mutex_lock(&blas->lock);
+  cuda_blas_handle *first = NULL;
+  pthread_mutex_lock(&blas->opening);
   if (!atomic_load(&blas->open)) {
     status = functions_read(&blas->functions, error);
     if (status == TL_OK)
-      status = handle_create(device, &blas->idle, error);
-    if (status == TL_OK)
+      status = handle_create(device, &first, error);
+    if (status == TL_OK) {
+      idle_put(blas, first);
       atomic_store(&blas->open, true);
+    }
   }
-  pthread_mutex_unlock(&blas->lock);
+  pthread_mutex_unlock(&blas->opening);
   cuda_leave(device, before);
   return status;
-}
-
-static void idle_put(cuda_blas *blas, cuda_blas_handle *handle) {
-  pthread_mutex_lock(&blas->lock);
-  handle->next = blas->idle;
-  blas->idle = handle;
-  pthread_mutex_unlock(&blas->lock);
 }
 
 void cuda_blas_forget(cuda_blas *blas, CUstream stream) {

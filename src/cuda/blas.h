@@ -45,7 +45,8 @@ typedef struct cuda_blas {
   atomic_bool open; /* the functions are there, and a first handle */
   cuda_blas_functions functions;
   _Atomic(cuda_blas_handle *) last; /* idle, the one that served last */
-  pthread_mutex_t lock;             /* guards what follows, and opening */
+  pthread_mutex_t opening;          /* held while the library is opened: long */
+  pthread_mutex_t lock;             /* guards what follows */
   cuda_blas_handle *idle;           /* further ones */
 } cuda_blas;
 

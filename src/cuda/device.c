@@ -229,6 +229,7 @@ static tl_status code_open(tl_device_impl *device, tl_error *error) {
                           sizeof *code, error)) != NULL) {
     code->context = device->context;
     pthread_mutex_init(&code->modules.lock, NULL);
+    pthread_mutex_init(&code->blas.opening, NULL);
     pthread_mutex_init(&code->blas.lock, NULL);
     pthread_mutex_init(&code->gate_lock, NULL);
     code->next = process.codes;

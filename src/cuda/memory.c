@@ -23,6 +23,11 @@ static tl_status pool_open(tl_device_impl *device, tl_error *error) {
   const cuda_driver *driver = &device->driver;
   int supported = 0;
   if (driver->cuMemAllocFromPoolAsync == NULL ||
+      driver->cuMemFreeAsync == NULL || driver->cuMemPoolCreate == NULL ||
+      driver->cuMemPoolDestroy == NULL ||
+      driver->cuMemPoolSetAttribute == NULL ||
+      driver->cuMemPoolGetAttribute == NULL ||
+      driver->cuMemPoolTrimTo == NULL ||
       driver->cuDeviceGetAttribute(&supported,
                                    CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED,
                                    device->device) != CUDA_SUCCESS ||
@@ -300,7 +305,7 @@ void cuda_memory_info(tl_device_impl *device, int64_t *cached,
       driver->cuMemPoolGetAttribute(device->pool,
                                     CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
                                     &used) == CUDA_SUCCESS)
-    *cached = (int64_t)(reserved - used);
+    *cached = reserved > used ? (int64_t)(reserved - used) : 0;
   if (driver->cuMemGetInfo(&free_bytes, &total) == CUDA_SUCCESS)
     *available = (int64_t)free_bytes + *cached;
   cuda_leave(device, before);

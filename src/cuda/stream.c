@@ -163,6 +163,20 @@ static void marker_put(tl_stream_impl *stream) {
   pthread_mutex_unlock(&stream->lock);
 }
 
+/* What holds the stream back must not hold back the news of what came before:
+ * the last launches get their marker, if they have none. */
+static void marker_close(tl_stream_impl *stream) {
+  uint64_t launches = atomic_load(&stream->enqueued[CUDA_LAUNCHES]);
+  pthread_mutex_lock(&stream->lock);
+  bool told = stream->completed.of[CUDA_LAUNCHES] >= launches ||
+              (stream->count > 0 &&
+               marker_at(stream, stream->count - 1)->counts.of[CUDA_LAUNCHES] >=
+                   launches);
+  pthread_mutex_unlock(&stream->lock);
+  if (!told)
+    marker_put(stream);
+}
+
 static bool marker_due(tl_stream_impl *stream, uint64_t launches) {
   uint64_t since = launches - atomic_load(&stream->asked);
   if (since <= EXACT || bounded(stream))
@@ -337,6 +351,8 @@ tl_status cuda_stream_begin(tl_stream_impl *stream, cuda_count kind,
            memory_order_relaxed);
        idle = IDLE)
     sched_yield(); /* another thread puts a marker: that is short */
+  if (kind == CUDA_OTHERS)
+    marker_close(stream);
   return TL_OK;
 }
 
