@@ -6,6 +6,11 @@
 // beta = 0 means that c is not read; k = 0 gives beta * c whatever alpha is.
 // Nothing is skipped because it is zero: NaN and infinities go through.
 //
+// Where a tile reaches past the end of k, a is minus zero there and b is zero:
+// their product is minus zero, which changes no sum, not even one that has
+// underflowed to minus zero. (register takes zero for both: its sum is zero
+// then.)
+//
 // A ladder. All add the k products of an element in ascending order into one
 // sum, with fused multiplications: so they agree bit for bit.
 //
@@ -152,16 +157,16 @@ struct tile {
 // ---- naive ------------------------------------------------------------------
 
 template <typename type> __device__ static void naive(const problem<type> &p) {
-  i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x;
-  i64 step = gridDim.y * (i64)blockDim.y;
-  for (i64 j = blockIdx.y * (i64)blockDim.y + threadIdx.y; j < p.n; j += step) {
-    if (i >= p.m)
-      return;
-    typename type::sum total = 0;
-    for (i64 k = 0; k < p.k; k++)
-      total += p.a_at(i, k) * p.b_at(k, j);
-    p.c[i * p.c_row + j] = p.finish(total, i, j);
-  }
+  i64 down = gridDim.x * (i64)blockDim.x, across = gridDim.y * (i64)blockDim.y;
+  i64 row = blockIdx.x * (i64)blockDim.x + threadIdx.x;
+  i64 column = blockIdx.y * (i64)blockDim.y + threadIdx.y;
+  for (i64 i = row; i < p.m; i += down)
+    for (i64 j = column; j < p.n; j += across) {
+      typename type::sum total = 0;
+      for (i64 k = 0; k < p.k; k++)
+        total += p.a_at(i, k) * p.b_at(k, j);
+      p.c[i * p.c_row + j] = p.finish(total, i, j);
+    }
 }
 
 // ---- coalesced --------------------------------------------------------------
@@ -200,7 +205,7 @@ template <typename type> __device__ static void tiled(const problem<type> &p) {
         int br = p.b_column == 1 ? far : tx, bc = p.b_column == 1 ? tx : far;
         bool a_in = t.row + ar < p.m && first + ac < p.k;
         bool b_in = first + br < p.k && t.column + bc < p.n;
-        x[ar][ac] = a_in ? p.a_at(t.row + ar, first + ac) : sum(0);
+        x[ar][ac] = a_in ? p.a_at(t.row + ar, first + ac) : -sum(0);
         y[br][bc] = b_in ? p.b_at(first + br, t.column + bc) : sum(0);
       }
       __syncthreads();
