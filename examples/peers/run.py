@@ -31,17 +31,17 @@ import json
 import math
 import os
 import platform
-import random
 import re
-import select
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
 import time
 import traceback
 from pathlib import Path
+
+from intervals import ratio_of_medians, ratio_of_rounds, verdict
+from processes import Process, Server, Unavailable, end, last_line
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -50,11 +50,9 @@ PROGRAMS = {"c": "plain C", "torch": "PyTorch", "cupy": "CuPy", "numba": "numba"
 OURS = "tidelock"
 
 LAUNCH_BOUND, START_BOUND, START_TORCH_BOUND, THROUGHPUT_BOUND = 1.10, 1.10, 0.10, 0.98
-RESAMPLES = 2000
 # A throughput sample: this long, and as many products at least, unless one is long; never more
 # than a launch queue holds at two operations each.
 SAMPLE_SECONDS, LEAST_PRODUCTS, LONG_PRODUCT_SECONDS, MOST_PRODUCTS = 20e-3, 3, 0.1, 400
-ANSWER_SECONDS, READY_SECONDS = 60, 120  # limits of a server
 PROGRAM_SECONDS = 180  # of a program that is run once
 
 DTYPES = ["float32", "tf32", "bfloat16", "float16", "float64"]
@@ -94,135 +92,8 @@ class Scale:
         self.expected = short if quick else full
 
 
-class Unavailable(Exception):
-    """Why a program, or an answer of it, is not to be had."""
-
-
-# ---- statistics ----------------------------------------------------------------------------------
-
-def order_interval(values):
-    """The median's order-statistic interval: no assumption but that rounds are independent."""
-    count, outside = len(values), 0
-    term = below = 0.5 ** count
-    while below <= 0.025:
-        outside += 1
-        term *= (count - outside + 1) / outside
-        below += term
-    outside = max(outside - 1, 0)
-    ordered = sorted(values)
-    return ordered[outside], ordered[-1 - outside]
-
-
-def ratio_of_rounds(over, under):
-    ratios = [x / y for x, y in zip(over, under)]
-    return (statistics.median(ratios), *order_interval(ratios))
-
-
-def ratio_of_medians(over, under):
-    pairs, rng = list(zip(over, under)), random.Random(1)
-    resampled = []
-    for _ in range(RESAMPLES):
-        drawn = rng.choices(pairs, k=len(pairs))
-        resampled.append(statistics.median(x for x, _ in drawn) /
-                         statistics.median(y for _, y in drawn))
-    resampled.sort()
-    tail = RESAMPLES // 40
-    return (statistics.median(x for x, _ in pairs) / statistics.median(y for _, y in pairs),
-            resampled[tail], resampled[-1 - tail])
-
-
-def verdict(ratio, most=None, least=None):
-    middle, low, high = ratio
-    missed = low > most if least is None else high < least
-    met = middle <= most if least is None else middle >= least
-    return "missed" if missed else "met" if met else "open"
-
-
-# ---- running programs ----------------------------------------------------------------------------
-
 def say(message):
     print(message, file=sys.stderr, flush=True)
-
-
-def last_line(text):
-    lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1].strip() if lines else "it said nothing"
-
-
-def end(process):
-    """Ends a process, and what it has started."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-    process.wait()
-
-
-class Process:
-    """A program whose stdout is read line by line, with time limits."""
-
-    def __init__(self, name, command, environment, log):
-        self.name, self.log, self.buffer = name, log, b""
-        try:
-            with open(log, "wb") as stderr:
-                self.process = subprocess.Popen(
-                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr,
-                    env=environment, start_new_session=True, bufsize=0)
-        except OSError as error:
-            raise Unavailable(str(error)) from error
-
-    def line(self, seconds):
-        """The next line; None at the end."""
-        limit = time.monotonic() + seconds
-        while b"\n" not in self.buffer:
-            left = limit - time.monotonic()
-            if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
-                end(self.process)
-                raise Unavailable(f"no answer within {seconds} s")
-            read = os.read(self.process.stdout.fileno(), 1 << 16)
-            if not read:
-                return None
-            self.buffer += read
-        line, self.buffer = self.buffer.split(b"\n", 1)
-        return line.decode()
-
-    def reason(self):
-        return last_line(Path(self.log).read_text(errors="replace"))
-
-    def finish(self, seconds):
-        """Waits for the end, which must be a good one."""
-        self.process.stdin.close()
-        try:
-            status = self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            end(self.process)
-            raise Unavailable(f"not ended within {seconds} s") from None
-        if status != 0:
-            raise Unavailable(self.reason())
-
-
-class Server(Process):
-    """A program that answers questions: see server.c."""
-
-    def ready(self):
-        """What it says of itself."""
-        line = self.line(READY_SECONDS)
-        if line is None:
-            raise Unavailable(self.reason())
-        return json.loads(line)["value"]
-
-    def ask(self, question):
-        try:
-            self.process.stdin.write(question.encode() + b"\n")
-            line = self.line(ANSWER_SECONDS)
-        except BrokenPipeError:
-            line = None
-        if line is None:
-            raise Unavailable(self.reason())
-        answer = json.loads(line)
-        if answer["measure"] == "error":
-            raise Unavailable(answer["value"])
-        return answer
 
 
 def turns(names, round_number):

@@ -124,11 +124,14 @@ local core = {}
 ---@field throttle_reasons string[]? what holds the clocks back at this moment, as NVML names it
 ---@field precision_override string? environment variables that change what matmul computes with
 
+--- W-INFLIGHT and W-BACKLOG have the first four, W-NOCUDA the reason, W-PRECISION the override.
 ---@class tidelock.warning_details
----@field seconds number the difference that the warning is about
----@field least integer launches in flight, at least
----@field most integer launches in flight, at most
----@field made integer launches that were made
+---@field seconds number? the difference that the warning is about
+---@field least integer? launches in flight, at least
+---@field most integer? launches in flight, at most
+---@field made integer? launches that were made
+---@field reason string? why no GPU is used
+---@field override string? environment variables that change what matmul computes with
 ---@field where string "script.lua:12: ", or empty
 
 ---@alias tidelock.handler fun(code: string, message: string, details: tidelock.warning_details)

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/library.h"
 #include "cuda/cuda.h"
-#include "cuda/library.h"
 
 /* Values of cublas_api.h and library_types.h. */
 /* Not initialized: what a cuBLAS newer than the driver says when created. */
@@ -29,28 +29,23 @@ static size_t workspace_size(const tl_device_impl *device) {
 static tl_status functions_read(cuda_blas_functions *f, tl_error *error) {
   static const char *const names[] = {"libcublas.so.13", "libcublas.so.12",
                                       "libcublas.so.11", "libcublas.so", NULL};
-  const struct {
-    const char *name;
-    void *function;
-  } symbols[] = {{"cublasCreate_v2", &f->create},
-                 {"cublasDestroy_v2", &f->destroy},
-                 {"cublasSetStream_v2", &f->set_stream},
-                 {"cublasSetWorkspace_v2", &f->set_workspace},
-                 {"cublasSetMathMode", &f->set_math_mode},
-                 {"cublasGetStatusName", &f->status_name},
-                 {"cublasGemmEx", &f->gemm},
-                 {"cublasGemmStridedBatchedEx", &f->gemm_batched}};
+  const tl_symbol symbols[] = {
+      {"cublasCreate_v2", &f->create},
+      {"cublasDestroy_v2", &f->destroy},
+      {"cublasSetStream_v2", &f->set_stream},
+      {"cublasSetWorkspace_v2", &f->set_workspace},
+      {"cublasSetMathMode", &f->set_math_mode},
+      {"cublasGetStatusName", &f->status_name},
+      {"cublasGemmEx", &f->gemm},
+      {"cublasGemmStridedBatchedEx", &f->gemm_batched}};
   void *library;
   tl_status status =
-      cuda_library_open("cuBLAS library", names, &library, error);
-  for (size_t i = 0; i < sizeof symbols / sizeof *symbols && status == TL_OK;
-       i++)
-    if (!cuda_library_symbol(library, symbols[i].name, symbols[i].function))
-      status = tl_fail(error, TL_UNSUPPORTED,
-                       "cuda: the cuBLAS library has no %s: CUDA 11.4's or "
-                       "later is needed",
-                       symbols[i].name);
-  return status;
+      tl_library_open("cuda: no cuBLAS library", names, &library, error);
+  if (status != TL_OK)
+    return status;
+  return tl_library_read(library, symbols, sizeof symbols / sizeof *symbols,
+                         "cuda: the cuBLAS library",
+                         "CUDA 11.4's or later is needed", error);
 }
 
 /* A failure may be the device's own: then that is the cause. */

@@ -104,7 +104,6 @@ struct tl_stream_impl {
   atomic_int busy;       /* a CUDA_BUSY: who is inside the driver with it */
   atomic_uint_least64_t enqueued[CUDA_COUNTS];
   atomic_uint_least64_t asked; /* launches when somebody last asked */
-  atomic_uint_least64_t known; /* launches completed, at least */
   uint64_t swept;        /* the device's sweep in which it was last looked at */
   pthread_mutex_t lock;  /* guards what follows */
   cuda_counts completed; /* at least */
@@ -198,6 +197,10 @@ tl_status cuda_stream_begin(tl_stream_impl *stream, cuda_count kind,
                             CUcontext *before, tl_error *error);
 tl_status cuda_stream_end(tl_stream_impl *stream, cuda_count kind,
                           CUcontext before, tl_status status);
+/* Enqueues a kernel (module.c): between these two. */
+tl_status cuda_launch(tl_stream_impl *stream, cuda_count kind,
+                      cuda_function function, cuda_grid grid, cuda_block block,
+                      void **arguments, tl_error *error);
 tl_status cuda_spin(tl_stream_impl *stream, double seconds, tl_error *error);
 
 /* event.c, gate.c */

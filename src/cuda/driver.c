@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/library.h"
+#include "core/library.h"
 
 /* cuGetProcAddress of CUDA 11.3; 12.0 added a parameter under another name. */
 typedef CUresult get_function(const char *name, void *function, int version,
@@ -14,7 +14,7 @@ typedef CUresult get_function(const char *name, void *function, int version,
 static tl_status version_read(cuda_driver *driver, void *library,
                               tl_error *error) {
   CUresult (*read)(int *);
-  if (!cuda_library_symbol(library, "cuDriverGetVersion", &read) ||
+  if (!tl_library_symbol(library, "cuDriverGetVersion", &read) ||
       read(&driver->version) != CUDA_SUCCESS)
     return tl_fail(error, TL_DRIVER,
                    "cuda: libcuda does not say which version it is");
@@ -39,7 +39,7 @@ static tl_status function_missing(const cuda_driver *driver, const char *name,
 static tl_status functions_read(cuda_driver *driver, void *library,
                                 tl_error *error) {
   get_function *get;
-  if (!cuda_library_symbol(library, "cuGetProcAddress", &get))
+  if (!tl_library_symbol(library, "cuGetProcAddress", &get))
     return function_missing(driver, "cuGetProcAddress", error);
 #define CUDA_OPTIONAL(name, version, parameters)                               \
   if (get(#name, &driver->name, version, 0) != CUDA_SUCCESS)                   \
@@ -70,7 +70,7 @@ tl_status cuda_driver_open(cuda_driver *driver, tl_error *error) {
   void *library;
   *driver = (cuda_driver){0};
   tl_status status =
-      cuda_library_open("driver library", names, &library, error);
+      tl_library_open("cuda: no driver library", names, &library, error);
   if (status == TL_OK)
     status = version_read(driver, library, error);
   if (status == TL_OK)

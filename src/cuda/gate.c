@@ -90,13 +90,8 @@ static tl_status gate_launch(tl_stream_impl *stream, tl_gate_impl *gate,
   CUdeviceptr flags = gate->page->address +
                       (CUdeviceptr)gate->index * GATE_WORDS * sizeof(uint32_t);
   void *arguments[] = {&flags, &nanoseconds};
-  CUcontext before;
-  tl_status status = cuda_stream_begin(stream, CUDA_OTHERS, &before, error);
-  if (status != TL_OK)
-    return status;
-  status = cuda_launch(stream, CUDA_GATE, (cuda_grid){1, 1, 1},
-                       (cuda_block){1, 1}, arguments, error);
-  return cuda_stream_end(stream, CUDA_OTHERS, before, status);
+  return cuda_launch(stream, CUDA_OTHERS, CUDA_GATE, (cuda_grid){1, 1, 1},
+                     (cuda_block){1, 1}, arguments, error);
 }
 
 /* Loading a kernel waits for the device: so none of ours is left to be loaded

@@ -118,13 +118,9 @@ static tl_status kernel_launch(tl_stream_impl *stream, int32_t kernel,
                        &a.row,    &a.column, &a.batch, &b.first, &b.row,
                        &b.column, &b.batch,  &c.first, &c.row,   &c.batch,
                        &alpha,    &beta};
-  CUcontext before;
-  tl_status status = cuda_stream_begin(stream, CUDA_LAUNCHES, &before, error);
-  if (status != TL_OK)
-    return status;
-  status = cuda_launch(stream, (cuda_function)(g->first + places[p->type]),
-                       grid_make(g, p), g->block, arguments, error);
-  return cuda_stream_end(stream, CUDA_LAUNCHES, before, status);
+  return cuda_launch(stream, CUDA_LAUNCHES,
+                     (cuda_function)(g->first + places[p->type]),
+                     grid_make(g, p), g->block, arguments, error);
 }
 
 tl_status cuda_matmul(tl_stream_impl *stream, int32_t kernel,

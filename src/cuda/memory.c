@@ -175,7 +175,8 @@ static void memory_free(tl_device_impl *device, tl_memory_impl *memory) {
 /* Drops the uses that have ended; true: there are none left. */
 static bool uses_ended(tl_memory_impl *memory) {
   for (size_t i = memory->use_count; i-- > 0;)
-    if (cuda_stream_reached(memory->uses[i].stream, memory->uses[i].launches))
+    if (memory->uses[i].stream != NULL &&
+        cuda_stream_reached(memory->uses[i].stream, memory->uses[i].launches))
       memory->uses[i] = memory->uses[--memory->use_count];
   return memory->use_count == 0;
 }
@@ -255,7 +256,7 @@ static void uses_keep(tl_memory_impl *memory, const tl_place *uses,
     memory->uses = malloc(count * sizeof *uses);
     if (memory->uses == NULL) {
       memory->uses = memory->few;
-      memory->few[0] = (tl_place){uses[0].stream, UINT64_MAX};
+      memory->few[0] = (tl_place){NULL, UINT64_MAX};
       memory->use_count = 1;
       return;
     }

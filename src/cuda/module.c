@@ -37,8 +37,7 @@ static tl_status module_compile(tl_device_impl *device, cuda_file file,
 static tl_status module_load(tl_device_impl *device, cuda_file file,
                              tl_error *error) {
   cuda_modules *modules = &device->code->modules;
-  char *note = modules->note[file];
-  size_t room = sizeof modules->note[file];
+  char note[160] = "built without nvcc";
   tl_status status = tl_fault(device->options.faults, "cuda module", error);
   if (status != TL_OK || modules->module[file] != NULL)
     return status;
@@ -48,9 +47,7 @@ static tl_status module_load(tl_device_impl *device, cuda_file file,
     if (status == TL_OK || status == TL_DEVICE_LOST ||
         status == TL_OUT_OF_MEMORY)
       return status;
-    snprintf(note, room, "its machine code: %.130s", error->text);
-  } else {
-    snprintf(note, room, "built without nvcc");
+    snprintf(note, sizeof note, "its machine code: %.130s", error->text);
   }
   status = module_compile(device, file, error);
   if (status != TL_OK) {
@@ -115,9 +112,9 @@ tl_status cuda_functions_load(tl_device_impl *device, tl_error *error) {
   return status;
 }
 
-tl_status cuda_launch(tl_stream_impl *stream, cuda_function function,
-                      cuda_grid grid, cuda_block block, void **arguments,
-                      tl_error *error) {
+static tl_status kernel_launch(tl_stream_impl *stream, cuda_function function,
+                               cuda_grid grid, cuda_block block,
+                               void **arguments, tl_error *error) {
   tl_device_impl *device = stream->device;
   CUfunction kernel;
   tl_status status = cuda_function_get(device, function, &kernel, error);
@@ -133,4 +130,15 @@ tl_status cuda_launch(tl_stream_impl *stream, cuda_function function,
            "cuLaunchKernel of %s, grid %ux%ux%u, block %ux%u",
            functions[function].name, grid.x, grid.y, grid.z, block.x, block.y);
   return cuda_status(&device->driver, call, result, error);
+}
+
+tl_status cuda_launch(tl_stream_impl *stream, cuda_count kind,
+                      cuda_function function, cuda_grid grid, cuda_block block,
+                      void **arguments, tl_error *error) {
+  CUcontext before;
+  tl_status status = cuda_stream_begin(stream, kind, &before, error);
+  if (status != TL_OK)
+    return status;
+  status = kernel_launch(stream, function, grid, block, arguments, error);
+  return cuda_stream_end(stream, kind, before, status);
 }

@@ -28,7 +28,6 @@ typedef enum cuda_file {
 typedef struct cuda_modules {
   pthread_mutex_t lock; /* guards what follows, but for the functions */
   CUmodule module[CUDA_FILE_COUNT];
-  char note[CUDA_FILE_COUNT][160]; /* why machine code was not used */
   _Atomic(CUfunction) function[CUDA_FUNCTION_COUNT];
   atomic_bool all; /* every function is loaded */
 } cuda_modules;
@@ -48,9 +47,5 @@ tl_status cuda_function_get(tl_device_impl *device, cuda_function function,
                             CUfunction *out, tl_error *error);
 /* The same for every function: then no launch loads any code. */
 tl_status cuda_functions_load(tl_device_impl *device, tl_error *error);
-/* Enqueues a kernel; between cuda_stream_begin and cuda_stream_end. */
-tl_status cuda_launch(tl_stream_impl *stream, cuda_function function,
-                      cuda_grid grid, cuda_block block, void **arguments,
-                      tl_error *error);
 
 #endif

@@ -1,7 +1,7 @@
 /* Asking NVML. */
 #include "cuda/nvml.h"
 
-#include "cuda/library.h"
+#include "core/library.h"
 
 typedef struct nvml_device *nvml_device;
 
@@ -21,17 +21,18 @@ static bool nvml_open(nvml *n) {
   static const char *const names[] = {"libnvidia-ml.so.1", NULL};
   void *library;
   tl_error ignored;
-  return cuda_library_open("NVML library", names, &library, &ignored) ==
+  const tl_symbol symbols[] = {
+      {"nvmlInit_v2", &n->init},
+      {"nvmlShutdown", &n->shutdown},
+      {"nvmlDeviceGetHandleByPciBusId_v2", &n->find},
+      {"nvmlDeviceGetEnforcedPowerLimit", &n->power_limit},
+      {"nvmlDeviceGetClockInfo", &n->clock},
+      {"nvmlDeviceGetCurrentClocksThrottleReasons", &n->reasons}};
+  return tl_library_open("cuda: no NVML library", names, &library, &ignored) ==
              TL_OK &&
-         cuda_library_symbol(library, "nvmlInit_v2", &n->init) &&
-         cuda_library_symbol(library, "nvmlShutdown", &n->shutdown) &&
-         cuda_library_symbol(library, "nvmlDeviceGetHandleByPciBusId_v2",
-                             &n->find) &&
-         cuda_library_symbol(library, "nvmlDeviceGetEnforcedPowerLimit",
-                             &n->power_limit) &&
-         cuda_library_symbol(library, "nvmlDeviceGetClockInfo", &n->clock) &&
-         cuda_library_symbol(
-             library, "nvmlDeviceGetCurrentClocksThrottleReasons", &n->reasons);
+         tl_library_read(library, symbols, sizeof symbols / sizeof *symbols,
+                         "cuda: the NVML library", "it is too old",
+                         &ignored) == TL_OK;
 }
 
 void cuda_nvml_read(const char *pci_id, tl_properties *properties) {

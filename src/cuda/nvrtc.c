@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/library.h"
+#include "core/library.h"
 
 typedef struct nvrtc_program nvrtc_program;
 
@@ -31,32 +31,27 @@ typedef struct nvrtc {
 static tl_status nvrtc_open(nvrtc *n, tl_error *error) {
   static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12",
                                       "libnvrtc.so.11.2", "libnvrtc.so", NULL};
-  const struct {
-    const char *name;
-    void *function;
-  } symbols[] = {{"nvrtcVersion", &n->version},
-                 {"nvrtcGetErrorString", &n->error_string},
-                 {"nvrtcCreateProgram", &n->create},
-                 {"nvrtcDestroyProgram", &n->destroy},
-                 {"nvrtcCompileProgram", &n->compile},
-                 {"nvrtcGetProgramLogSize", &n->log_size},
-                 {"nvrtcGetProgramLog", &n->log},
-                 {"nvrtcGetPTXSize", &n->ptx_size},
-                 {"nvrtcGetPTX", &n->ptx},
-                 {"nvrtcGetCUBINSize", &n->cubin_size},
-                 {"nvrtcGetCUBIN", &n->cubin},
-                 {"nvrtcGetNumSupportedArchs", &n->arch_count},
-                 {"nvrtcGetSupportedArchs", &n->archs}};
+  const tl_symbol symbols[] = {{"nvrtcVersion", &n->version},
+                               {"nvrtcGetErrorString", &n->error_string},
+                               {"nvrtcCreateProgram", &n->create},
+                               {"nvrtcDestroyProgram", &n->destroy},
+                               {"nvrtcCompileProgram", &n->compile},
+                               {"nvrtcGetProgramLogSize", &n->log_size},
+                               {"nvrtcGetProgramLog", &n->log},
+                               {"nvrtcGetPTXSize", &n->ptx_size},
+                               {"nvrtcGetPTX", &n->ptx},
+                               {"nvrtcGetCUBINSize", &n->cubin_size},
+                               {"nvrtcGetCUBIN", &n->cubin},
+                               {"nvrtcGetNumSupportedArchs", &n->arch_count},
+                               {"nvrtcGetSupportedArchs", &n->archs}};
   void *library;
-  tl_status status = cuda_library_open("NVRTC library", names, &library, error);
-  for (size_t i = 0; i < sizeof symbols / sizeof *symbols && status == TL_OK;
-       i++)
-    if (!cuda_library_symbol(library, symbols[i].name, symbols[i].function))
-      status = tl_fail(error, TL_UNSUPPORTED,
-                       "cuda: the NVRTC library has no "
-                       "%s: CUDA 11.2's or later is needed",
-                       symbols[i].name);
-  return status;
+  tl_status status =
+      tl_library_open("cuda: no NVRTC library", names, &library, error);
+  if (status != TL_OK)
+    return status;
+  return tl_library_read(library, symbols, sizeof symbols / sizeof *symbols,
+                         "cuda: the NVRTC library",
+                         "CUDA 11.2's or later is needed", error);
 }
 
 /* The newest capability that NVRTC knows and the device can run; 0: none. */

@@ -100,7 +100,6 @@ static void completed_note(tl_stream_impl *stream, const cuda_counts *counts) {
   for (int i = 0; i < CUDA_COUNTS; i++)
     if (counts->of[i] > stream->completed.of[i])
       stream->completed.of[i] = counts->of[i];
-  atomic_store(&stream->known, stream->completed.of[CUDA_LAUNCHES]);
 }
 
 /* Takes the completed markers out, by bisection: they end in order. The lock
@@ -163,15 +162,21 @@ static void marker_put(tl_stream_impl *stream) {
   pthread_mutex_unlock(&stream->lock);
 }
 
+/* Whether a count is known to have got so far, or a marker will tell. The lock
+ * is held. */
+static bool marker_tells(tl_stream_impl *stream, cuda_count kind,
+                         uint64_t value) {
+  return stream->completed.of[kind] >= value ||
+         (stream->count > 0 &&
+          marker_at(stream, stream->count - 1)->counts.of[kind] >= value);
+}
+
 /* What holds the stream back must not hold back the news of what came before:
  * the last launches get their marker, if they have none. */
 static void marker_close(tl_stream_impl *stream) {
   uint64_t launches = atomic_load(&stream->enqueued[CUDA_LAUNCHES]);
   pthread_mutex_lock(&stream->lock);
-  bool told = stream->completed.of[CUDA_LAUNCHES] >= launches ||
-              (stream->count > 0 &&
-               marker_at(stream, stream->count - 1)->counts.of[CUDA_LAUNCHES] >=
-                   launches);
+  bool told = marker_tells(stream, CUDA_LAUNCHES, launches);
   pthread_mutex_unlock(&stream->lock);
   if (!told)
     marker_put(stream);
@@ -214,9 +219,7 @@ static tl_status count_reached(tl_stream_impl *stream, cuda_count kind,
   if (stream->completed.of[kind] < value)
     status = markers_refresh(stream, error);
   *reached = stream->completed.of[kind] >= value;
-  bool told = *reached ||
-              (stream->count > 0 &&
-               marker_at(stream, stream->count - 1)->counts.of[kind] >= value);
+  bool told = marker_tells(stream, kind, value);
   pthread_mutex_unlock(&stream->lock);
   int idle = IDLE;
   if (status == TL_OK && !told &&
@@ -229,7 +232,9 @@ static tl_status count_reached(tl_stream_impl *stream, cuda_count kind,
 
 bool cuda_stream_reached(tl_stream_impl *stream, uint64_t launches) {
   tl_error ignored;
-  bool reached = atomic_load(&stream->known) >= launches;
+  pthread_mutex_lock(&stream->lock);
+  bool reached = stream->completed.of[CUDA_LAUNCHES] >= launches;
+  pthread_mutex_unlock(&stream->lock);
   if (!reached && stream->swept != stream->device->sweep) {
     stream->swept = stream->device->sweep;
     count_reached(stream, CUDA_LAUNCHES, launches, &reached, &ignored);
@@ -375,11 +380,6 @@ tl_status cuda_stream_end(tl_stream_impl *stream, cuda_count kind,
 tl_status cuda_spin(tl_stream_impl *stream, double seconds, tl_error *error) {
   unsigned long long nanoseconds = (unsigned long long)(seconds * 1e9);
   void *arguments[] = {&nanoseconds};
-  CUcontext before;
-  tl_status status = cuda_stream_begin(stream, CUDA_LAUNCHES, &before, error);
-  if (status != TL_OK)
-    return status;
-  status = cuda_launch(stream, CUDA_SPIN, (cuda_grid){1, 1, 1},
-                       (cuda_block){1, 1}, arguments, error);
-  return cuda_stream_end(stream, CUDA_LAUNCHES, before, status);
+  return cuda_launch(stream, CUDA_LAUNCHES, CUDA_SPIN, (cuda_grid){1, 1, 1},
+                     (cuda_block){1, 1}, arguments, error);
 }

@@ -153,14 +153,9 @@ static tl_status block_launch(tl_stream_impl *stream, cuda_function function,
   unsigned long long blocks = (elements + BLOCK_THREADS - 1) / BLOCK_THREADS;
   unsigned long long most =
       (unsigned long long)stream->device->processors * WAVES;
-  CUcontext before;
-  tl_status status = cuda_stream_begin(stream, CUDA_LAUNCHES, &before, error);
-  if (status != TL_OK)
-    return status;
   cuda_grid grid = {(unsigned int)(blocks < most ? blocks : most), 1, 1};
-  status = cuda_launch(stream, function, grid, (cuda_block){BLOCK_THREADS, 1},
-                       arguments, error);
-  return cuda_stream_end(stream, CUDA_LAUNCHES, before, status);
+  return cuda_launch(stream, CUDA_LAUNCHES, function, grid,
+                     (cuda_block){BLOCK_THREADS, 1}, arguments, error);
 }
 
 tl_status cuda_fill(tl_stream_impl *stream, const tl_block *block,

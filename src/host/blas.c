@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/library.h"
+
 static struct {
   pthread_once_t once;
   pthread_rwlock_t inside; /* read: in the BLAS; write: exiting or forking */
@@ -52,19 +54,12 @@ static const char *const libraries[] = {
     "libmkl_rt.so.2",   "libmkl_rt.so",   "libblis.so.4",  "libcblas.so",
 };
 
-/* dlsym gives an object pointer; this makes a function of it, as POSIX says. */
-static bool symbol_read(void *library, const char *name, void *function) {
-  void *symbol = dlsym(library, name);
-  memcpy(function, &symbol, sizeof symbol);
-  return symbol != NULL;
-}
-
 static bool library_open(host_blas *blas, const char *name) {
   void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (library == NULL)
     return false;
-  if (symbol_read(library, "cblas_sgemm", &blas->sgemm) &&
-      symbol_read(library, "cblas_dgemm", &blas->dgemm))
+  if (tl_library_symbol(library, "cblas_sgemm", &blas->sgemm) &&
+      tl_library_symbol(library, "cblas_dgemm", &blas->dgemm))
     return true;
   dlclose(library);
   return false;
