@@ -160,7 +160,11 @@ static void memory_free(CUdeviceptr address) {
 }
 
 static CUresult memory_give(CUdeviceptr address) {
+  size_t nbytes = ((size_t *)(size_t)address)[-2];
   memory_free(address);
+  pthread_mutex_lock(&world.lock);
+  reserved -= nbytes; /* no pool keeps it */
+  pthread_mutex_unlock(&world.lock);
   return result_in_context("cuMemFree");
 }
 

@@ -3,6 +3,7 @@
  * the BLAS, so that a race detector has nothing to see but this library. */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "product.h"
@@ -387,6 +388,46 @@ static void test_leave(void) {
   tl_device_release(c.device);
 }
 
+/* ---- waiting while others launch ------------------------------------------
+ */
+
+/* Keeps its stream busy: ten spins are in flight at any time. */
+static void *busy_main(void *argument) {
+  worker *w = argument;
+  tl_stream *stream = NULL;
+  tl_error e;
+  int64_t least, most;
+  bool ok = succeeded(w, tl_stream_create(w->crew->device, &stream, &e), &e);
+  while (ok && !atomic_load(&w->crew->stop)) {
+    ok = succeeded(w, tl_stream_inflight(stream, &least, &most, &e), &e);
+    if (ok && least < 10)
+      ok = succeeded(w, tl_stream_spin(stream, 0.003, &e), &e);
+    atomic_store(&w->crew->running, 1);
+  }
+  tl_stream_release(stream);
+  return NULL;
+}
+
+static void test_wait_among_launches(void) {
+  crew c = {0};
+  must(tl_device_open(test_device(), NULL, &c.device, &error), &error);
+  worker launching = {.crew = &c};
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, busy_main, &launching) != 0)
+    tap_bail("no thread");
+  while (atomic_load(&c.running) == 0)
+    sched_yield();
+  bool reached = true;
+  for (int i = 0; i < 20 && reached; i++)
+    must(tl_device_synchronize(c.device, 5, &reached, &error), &error);
+  atomic_store(&c.stop, true);
+  pthread_join(thread, NULL);
+  expect(reached);
+  expect(launching.failure.code == TL_OK);
+  must(tl_device_synchronize(c.device, -1, &reached, &error), &error);
+  tl_device_release(c.device);
+}
+
 int main(void) {
   test("threads create, use and drop on one device, and are right",
        test_rounds);
@@ -394,6 +435,8 @@ int main(void) {
   test("the default stream is made once, by whoever comes first",
        test_default_stream);
   test("a device closed meanwhile refuses further calls", test_close_meanwhile);
+  test("a device waits while another thread launches",
+       test_wait_among_launches);
   test("a device lost meanwhile tells every thread why", test_lost_meanwhile);
   test("a device lost under load names the launches", test_lost_under_load);
   test("a device is closed with the work of all in flight", test_leave);

@@ -149,6 +149,16 @@ void cuda_blas_overrides(char *text, size_t room) {
 
 /* ---- handles ------------------------------------------------------------- */
 
+/* Where memory has run out, what can be given back is, as for a buffer. */
+static tl_status workspace_allocate(tl_device_impl *device, size_t size,
+                                    CUdeviceptr *address, tl_error *error) {
+  tl_status status = cuda_bytes_allocate(device, size, address, error);
+  tl_error ignored;
+  if (status == TL_OUT_OF_MEMORY && cuda_trim(device, &ignored) == TL_OK)
+    status = cuda_bytes_allocate(device, size, address, error);
+  return status;
+}
+
 static tl_status stream_set(tl_stream_impl *stream, cuda_blas_handle *handle,
                             tl_error *error) {
   tl_device_impl *device = stream->device;
@@ -156,7 +166,7 @@ static tl_status stream_set(tl_stream_impl *stream, cuda_blas_handle *handle,
   size_t size = workspace_size(device);
   tl_status status = TL_OK;
   if (stream->workspace == 0)
-    status = cuda_bytes_allocate(device, size, &stream->workspace, error);
+    status = workspace_allocate(device, size, &stream->workspace, error);
   if (status == TL_OK)
     status = blas_status(device, "cublasSetStream",
                          f->set_stream(handle->handle, stream->stream), error);

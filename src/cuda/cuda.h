@@ -40,7 +40,7 @@ typedef struct cuda_gate_page {
   volatile uint32_t *flags; /* 16 words a gate: opened, timed out, ended */
   CUdeviceptr address;      /* of the flags, as kernels see them */
   uint64_t taken;           /* bit for each: a gate has it, or its kernel */
-  uint64_t dropped;         /* bit for each: its gate is gone */
+  atomic_uint_least64_t dropped; /* bit for each: its gate is gone */
 } cuda_gate_page;
 
 /* What is loaded into a context, for every device that is opened in it. It
@@ -53,6 +53,9 @@ typedef struct cuda_code {
   cuda_blas blas;
   pthread_mutex_t gate_lock; /* guards the pages */
   cuda_gate_page *gates;
+  pthread_mutex_t spare_lock; /* guards what follows */
+  tl_memory_impl *spare;      /* memory to be used again */
+  size_t spare_bytes;
 } cuda_code;
 
 struct tl_device_impl {
@@ -73,10 +76,8 @@ struct tl_device_impl {
   pthread_mutex_t lock;      /* guards what follows */
   tl_memory_impl *pending;   /* released, the last uses not seen to end */
   size_t pending_count;
-  size_t pending_sweep;  /* so many pending are worth a look */
-  uint64_t sweep;        /* looks through pending memory so far */
-  tl_memory_impl *spare; /* pinned memory to be used again */
-  size_t spare_bytes;
+  size_t pending_sweep;    /* so many pending are worth a look */
+  uint64_t sweep;          /* looks through pending memory so far */
   tl_stream_impl *orphans; /* destroyed with work in flight */
   tl_device_impl *next;    /* closed with work in flight: device.c's list */
   int64_t owner;           /* the process */
@@ -86,8 +87,9 @@ enum { CUDA_USES = 4 }; /* most memory is used on few streams */
 
 struct tl_memory_impl {
   CUdeviceptr address;
-  void *host;  /* pinned: the same memory */
-  size_t room; /* bytes allocated */
+  void *host;    /* pinned: the same memory */
+  size_t nbytes; /* asked for */
+  size_t room;   /* bytes allocated */
   tl_memory_impl *next;
   size_t use_count;
   tl_place *uses;          /* of released memory: what it waits for */

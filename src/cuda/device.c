@@ -232,6 +232,7 @@ static tl_status code_open(tl_device_impl *device, tl_error *error) {
     pthread_mutex_init(&code->blas.opening, NULL);
     pthread_mutex_init(&code->blas.lock, NULL);
     pthread_mutex_init(&code->gate_lock, NULL);
+    pthread_mutex_init(&code->spare_lock, NULL);
     code->next = process.codes;
     process.codes = code;
   }

@@ -48,11 +48,12 @@ void cuda_gates_open(cuda_code *code) {
 
 /* Gives back the places whose gate is gone and whose kernel has ended. */
 static void page_sweep(cuda_gate_page *page) {
+  uint64_t dropped = atomic_load(&page->dropped), ended = 0;
   for (uint32_t i = 0; i < CUDA_GATES; i++)
-    if ((page->dropped >> i & 1) != 0 && gate_flags(page, i)[ENDED] != 0) {
-      page->taken &= ~(UINT64_C(1) << i);
-      page->dropped &= ~(UINT64_C(1) << i);
-    }
+    if ((dropped >> i & 1) != 0 && gate_flags(page, i)[ENDED] != 0)
+      ended |= UINT64_C(1) << i;
+  page->taken &= ~ended;
+  atomic_fetch_and(&page->dropped, ~ended);
 }
 
 /* Finds a place for a gate. The lock is held and the context current. */
@@ -78,10 +79,9 @@ static tl_status place_take(tl_device_impl *device, tl_gate_impl *gate,
   return TL_OK;
 }
 
+/* Without the lock: another thread may be getting a page, which takes long. */
 static void place_drop(tl_gate_impl *gate) {
-  pthread_mutex_lock(&gate->device->code->gate_lock);
-  gate->page->dropped |= UINT64_C(1) << gate->index;
-  pthread_mutex_unlock(&gate->device->code->gate_lock);
+  atomic_fetch_or(&gate->page->dropped, UINT64_C(1) << gate->index);
 }
 
 static tl_status gate_launch(tl_stream_impl *stream, tl_gate_impl *gate,

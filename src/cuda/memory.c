@@ -11,11 +11,13 @@
 
 enum { SWEEP_LEAST = 32 }; /* pending, before a release looks through them */
 
-/* Pinned memory is slow to get, and giving it back waits for the device: so it
- * is kept, and what is more than this is given back when more is asked for.
- * Sizes are rounded up to find it again. */
+/* Pinned memory, and memory of a device without pools, is slow to get, and
+ * giving it back waits for all work on the device: so it is kept for the next
+ * one, whichever device of the context that is, until there is too little or
+ * somebody trims. Sizes are rounded up to find it again; where more than this
+ * is kept, a larger piece serves too. */
 static const size_t spare_most = (size_t)256 << 20;
-static const size_t pinned_least = 4096;
+static const size_t spare_least = 4096;
 
 /* ---- life ---------------------------------------------------------------- */
 
@@ -93,46 +95,74 @@ void cuda_bytes_free(tl_device_impl *device, CUdeviceptr address) {
     device->driver.cuMemFree(address);
 }
 
-/* ---- pinned memory ------------------------------------------------------- */
+/* ---- memory that is kept ------------------------------------------------- */
 
 /* A size that is likely to be asked for again: 1/8 is the most that is added
  * to large ones. */
-static size_t pinned_round(size_t nbytes) {
-  size_t step = pinned_least;
-  while (step * 16 < nbytes)
+static size_t spare_round(size_t nbytes) {
+  size_t step = spare_least;
+  while (step < nbytes / 16)
     step *= 2;
   return (nbytes + step - 1) / step * step;
 }
 
-static tl_memory_impl *spare_take(tl_device_impl *device, size_t room) {
+static void spare_put(tl_device_impl *device, tl_memory_impl *memory) {
+  cuda_code *code = device->code;
+  pthread_mutex_lock(&code->spare_lock);
+  memory->next = code->spare;
+  code->spare = memory;
+  code->spare_bytes += memory->room;
+  pthread_mutex_unlock(&code->spare_lock);
+}
+
+static tl_memory_impl *spare_take(tl_device_impl *device, size_t room,
+                                  bool pinned) {
+  cuda_code *code = device->code;
+  tl_memory_impl **found = NULL;
   pthread_mutex_lock(&device->lock);
   cuda_memory_sweep(device);
-  tl_memory_impl **link = &device->spare;
-  while (*link != NULL && (*link)->room != room)
-    link = &(*link)->next;
-  tl_memory_impl *memory = *link;
-  if (memory != NULL) {
-    *link = memory->next;
-    device->spare_bytes -= room;
-  }
   pthread_mutex_unlock(&device->lock);
+  pthread_mutex_lock(&code->spare_lock);
+  for (tl_memory_impl **m = &code->spare; *m != NULL; m = &(*m)->next)
+    if (((*m)->host != NULL) == pinned &&
+        ((*m)->room == room || (found == NULL && (*m)->room > room &&
+                                code->spare_bytes > spare_most)))
+      found = m;
+  tl_memory_impl *memory = found != NULL ? *found : NULL;
+  if (memory != NULL) {
+    *found = memory->next;
+    code->spare_bytes -= memory->room;
+  }
+  pthread_mutex_unlock(&code->spare_lock);
   return memory;
 }
 
-/* Gives it back when there is more than this: waits, and holds no lock. */
-static void spare_free(tl_device_impl *device, size_t more_than) {
-  pthread_mutex_lock(&device->lock);
-  tl_memory_impl *spare = NULL;
-  if (device->spare_bytes > more_than) {
-    spare = device->spare;
-    device->spare = NULL;
-    device->spare_bytes = 0;
-  }
-  pthread_mutex_unlock(&device->lock);
+/* Bytes of the device that are kept. */
+static int64_t spare_bytes(tl_device_impl *device) {
+  cuda_code *code = device->code;
+  int64_t bytes = 0;
+  pthread_mutex_lock(&code->spare_lock);
+  for (tl_memory_impl *m = code->spare; m != NULL; m = m->next)
+    bytes += m->host == NULL ? (int64_t)m->room : 0;
+  pthread_mutex_unlock(&code->spare_lock);
+  return bytes;
+}
+
+/* Gives all of it back: waits, and holds no lock. */
+static void spare_free(tl_device_impl *device) {
+  cuda_code *code = device->code;
+  pthread_mutex_lock(&code->spare_lock);
+  tl_memory_impl *spare = code->spare;
+  code->spare = NULL;
+  code->spare_bytes = 0;
+  pthread_mutex_unlock(&code->spare_lock);
   while (spare != NULL) {
     tl_memory_impl *memory = spare;
     spare = memory->next;
-    device->driver.cuMemFreeHost(memory->host);
+    if (memory->host != NULL)
+      device->driver.cuMemFreeHost(memory->host);
+    else
+      device->driver.cuMemFree(memory->address);
     free(memory);
   }
 }
@@ -140,10 +170,14 @@ static void spare_free(tl_device_impl *device, size_t more_than) {
 static tl_status pinned_allocate(tl_device_impl *device, tl_memory_impl *memory,
                                  tl_error *error) {
   const cuda_driver *driver = &device->driver;
-  spare_free(device, spare_most);
-  tl_status status =
-      CUDA_CALL(driver, error, cuMemHostAlloc, &memory->host, memory->room,
-                CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+  tl_status status = TL_OUT_OF_MEMORY;
+  for (int tries = 0; tries < 2 && status == TL_OUT_OF_MEMORY; tries++) {
+    if (tries > 0)
+      spare_free(device);
+    status =
+        CUDA_CALL(driver, error, cuMemHostAlloc, &memory->host, memory->room,
+                  CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+  }
   if (status != TL_OK)
     return status;
   status = CUDA_CALL(driver, error, cuMemHostGetDevicePointer, &memory->address,
@@ -161,14 +195,13 @@ static void memory_free(tl_device_impl *device, tl_memory_impl *memory) {
     free(memory->uses);
   memory->uses = memory->few;
   memory->use_count = 0;
-  if (memory->host == NULL) {
-    cuda_bytes_free(device, memory->address);
-    atomic_fetch_sub(&device->held, (int64_t)memory->room);
-    free(memory);
+  if (memory->host == NULL)
+    atomic_fetch_sub(&device->held, (int64_t)memory->nbytes);
+  if (memory->host != NULL || device->pool == NULL) {
+    spare_put(device, memory);
   } else {
-    memory->next = device->spare;
-    device->spare = memory;
-    device->spare_bytes += memory->room;
+    cuda_bytes_free(device, memory->address);
+    free(memory);
   }
 }
 
@@ -207,7 +240,6 @@ void cuda_memory_close(tl_device_impl *device) {
     device->pending = memory->next;
     memory_free(device, memory);
   }
-  spare_free(device, 0);
   if (device->memory_stream != NULL)
     driver->cuStreamDestroy(device->memory_stream);
   if (device->transfer_stream != NULL)
@@ -221,29 +253,29 @@ void cuda_memory_close(tl_device_impl *device) {
 tl_status cuda_allocate(tl_device_impl *device, size_t nbytes, bool pinned,
                         tl_memory_impl **out, tl_error *error) {
   *out = NULL;
-  size_t room = pinned ? pinned_round(nbytes) : nbytes;
-  tl_memory_impl *memory = pinned ? spare_take(device, room) : NULL;
-  if (memory != NULL) {
-    *out = memory;
-    return TL_OK;
+  bool kept = pinned || device->pool == NULL;
+  size_t room = kept ? spare_round(nbytes) : nbytes;
+  tl_memory_impl *memory = kept ? spare_take(device, room, pinned) : NULL;
+  if (memory == NULL) {
+    memory = tl_allocate(device->options.faults, "allocate: cuda memory",
+                         sizeof *memory, error);
+    if (memory == NULL)
+      return TL_OUT_OF_MEMORY;
+    memory->room = room;
+    memory->uses = memory->few;
+    CUcontext before = cuda_enter(device);
+    tl_status status =
+        pinned ? pinned_allocate(device, memory, error)
+               : cuda_bytes_allocate(device, room, &memory->address, error);
+    cuda_leave(device, before);
+    if (status != TL_OK) {
+      free(memory);
+      return status;
+    }
   }
-  memory = tl_allocate(device->options.faults, "allocate: cuda memory",
-                       sizeof *memory, error);
-  if (memory == NULL)
-    return TL_OUT_OF_MEMORY;
-  memory->room = room;
-  memory->uses = memory->few;
-  CUcontext before = cuda_enter(device);
-  tl_status status =
-      pinned ? pinned_allocate(device, memory, error)
-             : cuda_bytes_allocate(device, nbytes, &memory->address, error);
-  cuda_leave(device, before);
-  if (status != TL_OK) {
-    free(memory);
-    return status;
-  }
+  memory->nbytes = nbytes;
   if (!pinned)
-    atomic_fetch_add(&device->held, (int64_t)room);
+    atomic_fetch_add(&device->held, (int64_t)nbytes);
   *out = memory;
   return TL_OK;
 }
@@ -296,7 +328,7 @@ void cuda_memory_info(tl_device_impl *device, int64_t *cached,
   const cuda_driver *driver = &device->driver;
   unsigned long long reserved = 0, used = 0;
   size_t free_bytes = 0, total = 0;
-  *cached = 0;
+  *cached = spare_bytes(device);
   *available = INT64_MAX;
   CUcontext before = cuda_enter(device);
   if (device->pool != NULL &&
@@ -306,7 +338,7 @@ void cuda_memory_info(tl_device_impl *device, int64_t *cached,
       driver->cuMemPoolGetAttribute(device->pool,
                                     CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
                                     &used) == CUDA_SUCCESS)
-    *cached = reserved > used ? (int64_t)(reserved - used) : 0;
+    *cached += reserved > used ? (int64_t)(reserved - used) : 0;
   if (driver->cuMemGetInfo(&free_bytes, &total) == CUDA_SUCCESS)
     *available = (int64_t)free_bytes + *cached;
   cuda_leave(device, before);
@@ -319,7 +351,7 @@ tl_status cuda_trim(tl_device_impl *device, tl_error *error) {
   pthread_mutex_lock(&device->lock);
   cuda_memory_sweep(device);
   pthread_mutex_unlock(&device->lock);
-  spare_free(device, 0);
+  spare_free(device);
   if (device->pool != NULL) {
     status = CUDA_CALL(driver, error, cuStreamSynchronize,
                        device->memory_stream); /* frees, and no work */

@@ -189,7 +189,7 @@ static bool marker_due(tl_stream_impl *stream, uint64_t launches) {
   uint64_t apart = 1;
   while (apart < WIDEST && apart * SHARE <= since)
     apart *= 2;
-  return launches % apart == 0;
+  return (launches & (apart - 1)) == 0;
 }
 
 /* Whether all is done; then all counts are complete. The context is current. */
@@ -284,8 +284,59 @@ static tl_status count_condition(void *subject, bool *met, tl_error *error) {
   return count_reached(s->stream, s->kind, s->value, met, error);
 }
 
-static tl_status idle_condition(void *subject, bool *met, tl_error *error) {
-  return stream_idle(subject, met, error);
+/* All that is enqueued when the wait begins, or, if a launch is under way in
+ * another thread, soon after: what comes later must not make the wait longer.
+ */
+typedef struct all_subject {
+  tl_stream_impl *stream;
+  CUevent event; /* behind it all, once recorded */
+  bool recorded;
+  cuda_counts counts; /* before the event */
+} all_subject;
+
+static void all_record(all_subject *s) {
+  const cuda_driver *driver = &s->stream->device->driver;
+  int idle = IDLE;
+  if (!atomic_compare_exchange_strong(&s->stream->busy, &idle, MARKING))
+    return;
+  s->counts = enqueued_read(s->stream);
+  s->recorded =
+      (s->event != NULL ||
+       driver->cuEventCreate(&s->event, CU_EVENT_DISABLE_TIMING) ==
+           CUDA_SUCCESS) &&
+      driver->cuEventRecord(s->event, s->stream->stream) == CUDA_SUCCESS;
+  atomic_store(&s->stream->busy, IDLE);
+}
+
+static tl_status all_condition(void *subject, bool *met, tl_error *error) {
+  all_subject *s = subject;
+  const cuda_driver *driver = &s->stream->device->driver;
+  if (!s->recorded) {
+    tl_status status = stream_idle(s->stream, met, error);
+    if (status == TL_OK && !*met)
+      all_record(s);
+    return status;
+  }
+  CUresult result = driver->cuEventQuery(s->event);
+  *met = result == CUDA_SUCCESS;
+  if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY)
+    return cuda_status(driver, "cuEventQuery", result, error);
+  if (*met) {
+    pthread_mutex_lock(&s->stream->lock);
+    completed_note(s->stream, &s->counts);
+    pthread_mutex_unlock(&s->stream->lock);
+  }
+  return TL_OK;
+}
+
+static tl_status all_wait(tl_stream_impl *stream, double seconds, bool *reached,
+                          tl_error *error) {
+  all_subject subject = {.stream = stream};
+  tl_status status = cuda_wait(stream->device, all_condition, &subject, seconds,
+                               reached, error);
+  if (subject.event != NULL)
+    stream->device->driver.cuEventDestroy(subject.event);
+  return status;
 }
 
 tl_status cuda_stream_wait(tl_stream_impl *stream, uint64_t launches,
@@ -293,11 +344,10 @@ tl_status cuda_stream_wait(tl_stream_impl *stream, uint64_t launches,
   tl_device_impl *device = stream->device;
   CUcontext before = cuda_enter(device);
   count_subject subject = {stream, CUDA_LAUNCHES, launches};
-  tl_status status =
-      launches == TL_EVERYTHING
-          ? cuda_wait(device, idle_condition, stream, seconds, reached, error)
-          : cuda_wait(device, count_condition, &subject, seconds, reached,
-                      error);
+  tl_status status = launches == TL_EVERYTHING
+                         ? all_wait(stream, seconds, reached, error)
+                         : cuda_wait(device, count_condition, &subject, seconds,
+                                     reached, error);
   cuda_leave(device, before);
   return status;
 }

@@ -26,14 +26,18 @@ static side side_of_host(const void *bytes, const tl_block *shape) {
                 .plane_pitch = shape->width * shape->rows};
 }
 
+static size_t plane_rows(const side *s, size_t rows, size_t planes) {
+  return planes > 1 ? s->plane_pitch / s->pitch : rows;
+}
+
 static CUDA_MEMCPY3D copy_describe(const side *to, const side *from,
                                    size_t width, size_t rows, size_t planes) {
   CUDA_MEMCPY3D copy = {.srcMemoryType = from->type,
                         .srcPitch = from->pitch,
-                        .srcHeight = from->plane_pitch / from->pitch,
+                        .srcHeight = plane_rows(from, rows, planes),
                         .dstMemoryType = to->type,
                         .dstPitch = to->pitch,
-                        .dstHeight = to->plane_pitch / to->pitch,
+                        .dstHeight = plane_rows(to, rows, planes),
                         .WidthInBytes = width,
                         .Height = rows,
                         .Depth = planes};
@@ -59,6 +63,12 @@ static tl_status block_copy(tl_device_impl *device, CUstream stream, side to,
                             side from, const tl_block *shape, tl_error *error) {
   const cuda_driver *driver = &device->driver;
   size_t width = shape->width, rows = shape->rows, planes = shape->planes;
+  if (rows == 1) { /* its pitch says nothing: let the planes be rows */
+    to.pitch = to.plane_pitch;
+    from.pitch = from.plane_pitch;
+    rows = planes;
+    planes = 1;
+  }
   bool by_row = to.pitch > device->max_pitch || from.pitch > device->max_pitch;
   if (rows * planes == 1)
     return CUDA_CALL(driver, error, cuMemcpyAsync, to.address, from.address,
