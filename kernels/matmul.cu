@@ -35,15 +35,14 @@
 // Grid (tiles of 128 x 128 or 64 x 64, 1, batch), block 256.
 //
 // Grids may be smaller: every kernel loops. On an H200, TFLOP/s at n = 4096 and
-// the share of cuBLAS (examples/peers, uniform data; naive and tiled as they
-// were before naive looped over rows and tiled took minus zeros):
+// the share of cuBLAS (examples/peers, uniform data):
 //
 //               float32          float64
 //   naive        0.97   1.9 %     0.49   0.8 %
-//   coalesced    2.8    5.5 %     1.5    2.4 %
-//   tiled       10.9   21 %       8.7   14 %
+//   coalesced    2.9    5.6 %     1.5    2.5 %
+//   tiled       11.0   21 %       8.7   14 %
 //   register    43.7   85 %      16.7   27 %
-//   cuBLAS      51.2             60.8           (float64 by tensor cores)
+//   cuBLAS      51.5             61.7           (float64 by tensor cores)
 
 typedef long long i64;
 
