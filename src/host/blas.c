@@ -7,7 +7,7 @@
  * that the wait is short. Both belong to the whole process, and so does this
  * lock: it is the library's one mutable global. */
 #define _GNU_SOURCE
-#include "host/host.h"
+#include "host/kernels.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -88,21 +88,29 @@ static tl_status blas_find(host_blas *blas, tl_error *error) {
                  tried);
 }
 
-tl_status host_blas_open(tl_device_impl *device, tl_error *error) {
-  if (atomic_load_explicit(&device->blas.open, memory_order_acquire))
+void host_blas_begin(host_blas *blas) {
+  pthread_mutex_init(&blas->lock, NULL);
+}
+
+void host_blas_end(host_blas *blas) {
+  pthread_mutex_destroy(&blas->lock);
+}
+
+tl_status host_blas_open(host_blas *blas, tl_faults *faults, tl_error *error) {
+  if (atomic_load_explicit(&blas->open, memory_order_acquire))
     return TL_OK;
-  tl_status status = tl_fault(device->options.faults, "host blas", error);
+  tl_status status = tl_fault(faults, "host blas", error);
   if (status != TL_OK)
     return status;
-  pthread_mutex_lock(&device->lock);
-  if (!atomic_load(&device->blas.open)) {
-    status = blas_find(&device->blas, error);
+  pthread_mutex_lock(&blas->lock);
+  if (!atomic_load(&blas->open)) {
+    status = blas_find(blas, error);
     if (status == TL_OK) {
       pthread_once(&blas_use.once, blas_use_register);
-      atomic_store(&device->blas.open, true);
+      atomic_store(&blas->open, true);
     }
   }
-  pthread_mutex_unlock(&device->lock);
+  pthread_mutex_unlock(&blas->lock);
   return status;
 }
 
@@ -137,34 +145,34 @@ typedef struct panel {
   int64_t batch, row, rows, first, depth; /* k from first, depth of them */
 } panel;
 
-static void panel_run(const host_operation *operation, panel at) {
-  const tl_matmul_problem *p = &operation->with.matmul;
+static void panel_run(const host_product *product, panel at) {
+  const tl_matmul_problem *p = product->problem;
   size_t a = place(&p->a, at.batch, at.row, at.first);
   size_t b = place(&p->b, at.batch, at.first, 0);
   size_t c = place(&p->c, at.batch, at.row, 0);
   int trans_a = p->a.transpose ? TRANSPOSE : NO_TRANSPOSE;
   int trans_b = p->b.transpose ? TRANSPOSE : NO_TRANSPOSE;
   double beta = at.first == 0 ? p->beta : 1;
-  const void *x = p->a.memory->bytes, *y = p->b.memory->bytes;
-  void *z = p->c.memory->bytes;
+  const void *x = product->a, *y = product->b;
+  void *z = product->c;
   if (p->type == TL_MATMUL_FLOAT32)
-    operation->blas->sgemm(ROW_MAJOR, trans_a, trans_b, (int)at.rows, (int)p->n,
-                           (int)at.depth, (float)p->alpha, (const float *)x + a,
-                           (int)p->a.ld, (const float *)y + b, (int)p->b.ld,
-                           (float)beta, (float *)z + c, (int)p->c.ld);
+    product->blas->sgemm(ROW_MAJOR, trans_a, trans_b, (int)at.rows, (int)p->n,
+                         (int)at.depth, (float)p->alpha, (const float *)x + a,
+                         (int)p->a.ld, (const float *)y + b, (int)p->b.ld,
+                         (float)beta, (float *)z + c, (int)p->c.ld);
   else
-    operation->blas->dgemm(ROW_MAJOR, trans_a, trans_b, (int)at.rows, (int)p->n,
-                           (int)at.depth, p->alpha, (const double *)x + a,
-                           (int)p->a.ld, (const double *)y + b, (int)p->b.ld,
-                           beta, (double *)z + c, (int)p->c.ld);
+    product->blas->dgemm(ROW_MAJOR, trans_a, trans_b, (int)at.rows, (int)p->n,
+                         (int)at.depth, p->alpha, (const double *)x + a,
+                         (int)p->a.ld, (const double *)y + b, (int)p->b.ld,
+                         beta, (double *)z + c, (int)p->c.ld);
 }
 
 static int64_t smaller(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-void host_matmul_blas(const host_operation *operation) {
-  const tl_matmul_problem *p = &operation->with.matmul;
+void host_product_blas(const host_product *product) {
+  const tl_matmul_problem *p = product->problem;
   int64_t depth = panel_size(p->k, (double)p->m * (double)p->n, PANEL_DEPTH);
   int64_t rows = p->k <= PANEL_DEPTH
                      ? panel_size(p->m, (double)p->n * (double)p->k, PANEL_ROWS)
@@ -175,7 +183,7 @@ void host_matmul_blas(const host_operation *operation) {
         panel at = {batch, row, smaller(rows, p->m - row), first,
                     smaller(depth, p->k - first)};
         pthread_rwlock_rdlock(&blas_use.inside);
-        panel_run(operation, at);
+        panel_run(product, at);
         pthread_rwlock_unlock(&blas_use.inside);
       }
 }

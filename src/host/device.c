@@ -144,7 +144,7 @@ static tl_status device_open(int32_t ordinal, const tl_device_options *options,
   device->options = *options;
   if (options->faults != NULL)
     tl_faults_retain(options->faults);
-  pthread_mutex_init(&device->lock, NULL);
+  host_blas_begin(&device->blas);
   *out = device;
   return TL_OK;
 }
@@ -157,7 +157,7 @@ void host_device_release(tl_device_impl *device) {
   if (atomic_fetch_sub(&device->references, 1) != 1)
     return;
   tl_faults_release(device->options.faults);
-  pthread_mutex_destroy(&device->lock);
+  host_blas_end(&device->blas);
   free(device);
 }
 

@@ -6,31 +6,12 @@
 #ifndef TIDELOCK_HOST_H
 #define TIDELOCK_HOST_H
 
-#include <pthread.h>
-#include <stdatomic.h>
-
-#include "core/backend.h"
-
-/* The signature of cblas_sgemm and of cblas_dgemm, but for the numbers. */
-typedef void host_sgemm(int order, int trans_a, int trans_b, int m, int n,
-                        int k, float alpha, const float *a, int lda,
-                        const float *b, int ldb, float beta, float *c, int ldc);
-typedef void host_dgemm(int order, int trans_a, int trans_b, int m, int n,
-                        int k, double alpha, const double *a, int lda,
-                        const double *b, int ldb, double beta, double *c,
-                        int ldc);
-
-typedef struct host_blas {
-  atomic_bool open; /* the functions are there */
-  host_sgemm *sgemm;
-  host_dgemm *dgemm;
-} host_blas;
+#include "host/kernels.h"
 
 struct tl_device_impl {
   atomic_int references; /* the core, streams and memory */
   tl_device_options options;
   atomic_int_least64_t held; /* bytes allocated and not freed */
-  pthread_mutex_t lock;      /* for opening the BLAS */
   host_blas blas;
 };
 
@@ -97,11 +78,14 @@ struct host_operation {
     struct {
       tl_block to, from;
     } copy;
-    tl_matmul_problem matmul;
+    struct {
+      tl_matmul_problem problem;
+      host_product_run *run;
+      const host_blas *blas;
+    } matmul;
     host_record *record; /* one reference */
     tl_gate_impl *gate;  /* one reference */
   } with;
-  const host_blas *blas; /* for matmul */
 };
 
 /* The queue has one producer, the thread that uses the stream, and one
@@ -206,13 +190,10 @@ tl_status host_random(tl_stream_impl *stream, const tl_block *block,
                       tl_dtype dtype, tl_distribution distribution,
                       uint64_t seed, tl_error *error);
 
-/* matmul.c, blas.c */
-enum { HOST_NAIVE, HOST_TILED, HOST_BLAS, HOST_KERNELS };
+/* matmul.c */
 extern const tl_kernel host_kernels[HOST_KERNELS];
 tl_status host_matmul(tl_stream_impl *stream, int32_t kernel,
                       const tl_matmul_problem *problem, tl_error *error);
 tl_status host_prepare(tl_device_impl *device, int32_t kernel, tl_error *error);
-tl_status host_blas_open(tl_device_impl *device, tl_error *error);
-void host_matmul_blas(const host_operation *operation);
 
 #endif

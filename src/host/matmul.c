@@ -131,15 +131,16 @@ const tl_kernel host_kernels[HOST_KERNELS] = {
 
 tl_status host_prepare(tl_device_impl *device, int32_t kernel,
                        tl_error *error) {
-  return kernel == HOST_BLAS ? host_blas_open(device, error) : TL_OK;
+  return kernel == HOST_BLAS
+             ? host_blas_open(&device->blas, device->options.faults, error)
+             : TL_OK;
 }
 
-static void (*const runs[TL_MATMUL_TYPE_COUNT][HOST_KERNELS])(
-    const host_operation *) = {
+static host_product_run *const runs[TL_MATMUL_TYPE_COUNT][HOST_KERNELS] = {
     [TL_MATMUL_FLOAT32] = {naive_run_float32, tiled_run_float32,
-                           host_matmul_blas},
+                           host_product_blas},
     [TL_MATMUL_FLOAT64] = {naive_run_float64, tiled_run_float64,
-                           host_matmul_blas},
+                           host_product_blas},
     [TL_MATMUL_FLOAT16] = {naive_run_float16, tiled_run_float16, NULL},
     [TL_MATMUL_FLOAT16_FLOAT32] = {naive_run_float16_float32,
                                    tiled_run_float16_float32, NULL},
@@ -150,6 +151,23 @@ static void (*const runs[TL_MATMUL_TYPE_COUNT][HOST_KERNELS])(
     [TL_MATMUL_INT8_INT32] = {naive_run_int8_int32, tiled_run_int8_int32, NULL},
 };
 
+host_product_run *host_product_kernel(int32_t kernel,
+                                      const tl_matmul_problem *problem) {
+  if (problem->k == 0)
+    kernel = HOST_TILED; /* c = beta * c needs no library */
+  return runs[problem->type][kernel];
+}
+
+static void matmul_run(const host_operation *operation) {
+  const tl_matmul_problem *p = &operation->with.matmul.problem;
+  host_product product = {.problem = p,
+                          .a = p->a.memory->bytes,
+                          .b = p->b.memory->bytes,
+                          .c = p->c.memory->bytes,
+                          .blas = operation->with.matmul.blas};
+  operation->with.matmul.run(&product);
+}
+
 tl_status host_matmul(tl_stream_impl *stream, int32_t kernel,
                       const tl_matmul_problem *problem, tl_error *error) {
   tl_status status = TL_OK;
@@ -159,15 +177,14 @@ tl_status host_matmul(tl_stream_impl *stream, int32_t kernel,
     status = host_stream_prepare(stream, true, error);
   if (status != TL_OK)
     return status;
-  if (problem->k == 0)
-    kernel = HOST_TILED; /* c = beta * c needs no library */
   host_operation operation = {
-      .run = runs[problem->type][kernel],
+      .run = matmul_run,
       .launch = true,
       .slot = true,
       .keep = {problem->a.memory, problem->b.memory, problem->c.memory},
-      .with.matmul = *problem,
-      .blas = &stream->device->blas};
+      .with.matmul = {.problem = *problem,
+                      .run = host_product_kernel(kernel, problem),
+                      .blas = &stream->device->blas}};
   host_stream_push(stream, &operation);
   return TL_OK;
 }

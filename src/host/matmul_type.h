@@ -12,17 +12,18 @@ typedef struct NAME(view) {
   int64_t row, column; /* elements to the next row, to the next column */
 } NAME(view);
 
-static NAME(view) NAME(view_of)(const tl_operand *operand, int64_t batch) {
-  const INPUT *base = (const INPUT *)(const void *)operand->memory->bytes;
+static NAME(view) NAME(view_of)(const tl_operand *operand, const void *memory,
+                                int64_t batch) {
+  const INPUT *base = memory;
   return (NAME(view)){.first = base + operand->offset +
                                batch * operand->batch_stride,
                       .row = operand->transpose ? 1 : operand->ld,
                       .column = operand->transpose ? operand->ld : 1};
 }
 
-static OUTPUT *NAME(output_of)(const tl_operand *operand, int64_t batch) {
-  OUTPUT *base = (OUTPUT *)(void *)operand->memory->bytes;
-  return base + operand->offset + batch * operand->batch_stride;
+static OUTPUT *NAME(output_of)(const host_product *product, int64_t batch) {
+  const tl_operand *c = &product->problem->c;
+  return (OUTPUT *)product->c + c->offset + batch * c->batch_stride;
 }
 
 static void NAME(store)(const tl_matmul_problem *p, SUM sum, OUTPUT *c) {
@@ -33,8 +34,9 @@ static void NAME(store)(const tl_matmul_problem *p, SUM sum, OUTPUT *c) {
 }
 
 /* k = 0: what is left is c = beta * c, whatever alpha is. */
-static void NAME(scale)(const tl_matmul_problem *p, int64_t batch) {
-  OUTPUT *c = NAME(output_of)(&p->c, batch);
+static void NAME(scale)(const host_product *product, int64_t batch) {
+  const tl_matmul_problem *p = product->problem;
+  OUTPUT *c = NAME(output_of)(product, batch);
   for (int64_t i = 0; i < p->m; i++)
     for (int64_t j = 0; j < p->n; j++) {
       OUTPUT *element = &c[i * p->c.ld + j];
@@ -47,9 +49,11 @@ static void NAME(scale)(const tl_matmul_problem *p, int64_t batch) {
 
 /* One element after the other, the row index running first: the order in which
  * question 1's kernel takes them, and as unkind to the cache. */
-static void NAME(naive)(const tl_matmul_problem *p, int64_t batch) {
-  NAME(view) a = NAME(view_of)(&p->a, batch), b = NAME(view_of)(&p->b, batch);
-  OUTPUT *c = NAME(output_of)(&p->c, batch);
+static void NAME(naive)(const host_product *product, int64_t batch) {
+  const tl_matmul_problem *p = product->problem;
+  NAME(view) a = NAME(view_of)(&p->a, product->a, batch);
+  NAME(view) b = NAME(view_of)(&p->b, product->b, batch);
+  OUTPUT *c = NAME(output_of)(product, batch);
   for (int64_t j = 0; j < p->n; j++)
     for (int64_t i = 0; i < p->m; i++) {
       const INPUT *x = a.first + i * a.row, *y = b.first + j * b.column;
@@ -91,31 +95,31 @@ static void NAME(tile)(const tl_matmul_problem *p, NAME(view) a, NAME(view) b,
       NAME(store)(p, sums[i][j], &c[(row + i) * p->c.ld + column + j]);
 }
 
-static void NAME(tiled)(const tl_matmul_problem *p, int64_t batch) {
-  NAME(view) a = NAME(view_of)(&p->a, batch), b = NAME(view_of)(&p->b, batch);
-  OUTPUT *c = NAME(output_of)(&p->c, batch);
+static void NAME(tiled)(const host_product *product, int64_t batch) {
+  const tl_matmul_problem *p = product->problem;
+  NAME(view) a = NAME(view_of)(&p->a, product->a, batch);
+  NAME(view) b = NAME(view_of)(&p->b, product->b, batch);
+  OUTPUT *c = NAME(output_of)(product, batch);
   for (int64_t row = 0; row < p->m; row += TILE_ROWS)
     for (int64_t column = 0; column < p->n; column += TILE_COLUMNS)
       NAME(tile)(p, a, b, c, row, column);
 }
 
-static void NAME(naive_run)(const host_operation *operation) {
-  const tl_matmul_problem *p = &operation->with.matmul;
-  for (int64_t batch = 0; batch < p->batch; batch++) {
-    if (p->k == 0)
-      NAME(scale)(p, batch);
+static void NAME(naive_run)(const host_product *product) {
+  for (int64_t batch = 0; batch < product->problem->batch; batch++) {
+    if (product->problem->k == 0)
+      NAME(scale)(product, batch);
     else
-      NAME(naive)(p, batch);
+      NAME(naive)(product, batch);
   }
 }
 
-static void NAME(tiled_run)(const host_operation *operation) {
-  const tl_matmul_problem *p = &operation->with.matmul;
-  for (int64_t batch = 0; batch < p->batch; batch++) {
-    if (p->k == 0)
-      NAME(scale)(p, batch);
+static void NAME(tiled_run)(const host_product *product) {
+  for (int64_t batch = 0; batch < product->problem->batch; batch++) {
+    if (product->problem->k == 0)
+      NAME(scale)(product, batch);
     else
-      NAME(tiled)(p, batch);
+      NAME(tiled)(product, batch);
   }
 }
 

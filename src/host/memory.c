@@ -52,19 +52,63 @@ void host_release(tl_device_impl *device, tl_memory_impl *memory,
 
 /* ---- blocks -------------------------------------------------------------- */
 
-static unsigned char *row_at(const tl_block *block, size_t plane, size_t row) {
-  return block->memory->bytes + block->offset + plane * block->plane_pitch +
-         row * block->pitch;
+static size_t row_offset(const tl_block *block, size_t plane, size_t row) {
+  return block->offset + plane * block->plane_pitch + row * block->pitch;
 }
+
+void host_block_write(void *memory, const tl_block *to, const void *from) {
+  unsigned char *bytes = memory;
+  const unsigned char *next = from;
+  for (size_t plane = 0; plane < to->planes; plane++)
+    for (size_t row = 0; row < to->rows; row++, next += to->width)
+      memcpy(bytes + row_offset(to, plane, row), next, to->width);
+}
+
+void host_block_read(const void *memory, const tl_block *from, void *to) {
+  const unsigned char *bytes = memory;
+  unsigned char *next = to;
+  for (size_t plane = 0; plane < from->planes; plane++)
+    for (size_t row = 0; row < from->rows; row++, next += from->width)
+      memcpy(next, bytes + row_offset(from, plane, row), from->width);
+}
+
+void host_block_copy(void *to_memory, const tl_block *to,
+                     const void *from_memory, const tl_block *from) {
+  unsigned char *target = to_memory;
+  const unsigned char *source = from_memory;
+  for (size_t plane = 0; plane < to->planes; plane++)
+    for (size_t row = 0; row < to->rows; row++)
+      memcpy(target + row_offset(to, plane, row),
+             source + row_offset(from, plane, row), to->width);
+}
+
+/* Doubles the filled part of a row until it is full. */
+static void row_fill(unsigned char *row, size_t width, const void *element,
+                     size_t element_size) {
+  memcpy(row, element, element_size);
+  for (size_t filled = element_size; filled < width;) {
+    size_t next = filled < width - filled ? filled : width - filled;
+    memcpy(row + filled, row, next);
+    filled += next;
+  }
+}
+
+void host_block_fill(void *memory, const tl_block *block, const void *element,
+                     size_t element_size) {
+  unsigned char *bytes = memory;
+  for (size_t plane = 0; plane < block->planes; plane++)
+    for (size_t row = 0; row < block->rows; row++)
+      row_fill(bytes + row_offset(block, plane, row), block->width, element,
+               element_size);
+}
+
+/* ---- operations ---------------------------------------------------------- */
 
 tl_status host_write(tl_device_impl *device, const tl_block *to,
                      const void *from, tl_error *error) {
   (void)device;
   (void)error;
-  const unsigned char *next = from;
-  for (size_t plane = 0; plane < to->planes; plane++)
-    for (size_t row = 0; row < to->rows; row++, next += to->width)
-      memcpy(row_at(to, plane, row), next, to->width);
+  host_block_write(to->memory->bytes, to, from);
   return TL_OK;
 }
 
@@ -72,19 +116,14 @@ tl_status host_read(tl_device_impl *device, const tl_block *from, void *to,
                     tl_error *error) {
   (void)device;
   (void)error;
-  unsigned char *next = to;
-  for (size_t plane = 0; plane < from->planes; plane++)
-    for (size_t row = 0; row < from->rows; row++, next += from->width)
-      memcpy(next, row_at(from, plane, row), from->width);
+  host_block_read(from->memory->bytes, from, to);
   return TL_OK;
 }
 
 static void copy_run(const host_operation *operation) {
   const tl_block *to = &operation->with.copy.to;
   const tl_block *from = &operation->with.copy.from;
-  for (size_t plane = 0; plane < to->planes; plane++)
-    for (size_t row = 0; row < to->rows; row++)
-      memcpy(row_at(to, plane, row), row_at(from, plane, row), to->width);
+  host_block_copy(to->memory->bytes, to, from->memory->bytes, from);
 }
 
 tl_status host_copy(tl_stream_impl *stream, const tl_block *to,
@@ -101,23 +140,10 @@ tl_status host_copy(tl_stream_impl *stream, const tl_block *to,
   return TL_OK;
 }
 
-/* Doubles the filled part of a row until it is full. */
-static void row_fill(unsigned char *row, size_t width,
-                     const unsigned char *element, size_t element_size) {
-  memcpy(row, element, element_size);
-  for (size_t filled = element_size; filled < width;) {
-    size_t next = filled < width - filled ? filled : width - filled;
-    memcpy(row + filled, row, next);
-    filled += next;
-  }
-}
-
 static void fill_run(const host_operation *operation) {
   const tl_block *block = &operation->with.fill.block;
-  for (size_t plane = 0; plane < block->planes; plane++)
-    for (size_t row = 0; row < block->rows; row++)
-      row_fill(row_at(block, plane, row), block->width,
-               operation->with.fill.element, operation->with.fill.element_size);
+  host_block_fill(block->memory->bytes, block, operation->with.fill.element,
+                  operation->with.fill.element_size);
 }
 
 tl_status host_fill(tl_stream_impl *stream, const tl_block *block,

@@ -104,20 +104,27 @@ static void row_make(block_make *make, uint64_t lanes, uint64_t seed,
   }
 }
 
-static void random_run(const host_operation *operation) {
-  const tl_block *block = &operation->with.random.block;
-  int32_t dtype = (int32_t)operation->with.random.dtype;
-  size_t element_size = (size_t)tl_dtype_size(dtype);
+void host_block_random(void *memory, const tl_block *block, tl_dtype dtype,
+                       tl_distribution distribution, uint64_t seed) {
+  unsigned char *bytes = memory;
+  size_t element_size = (size_t)tl_dtype_size((int32_t)dtype);
   uint64_t first = 0;
   for (size_t plane = 0; plane < block->planes; plane++)
     for (size_t row = 0; row < block->rows; row++) {
-      row_make(makers[dtype].make[operation->with.random.distribution],
-               makers[dtype].lanes, operation->with.random.seed, first,
-               block->memory->bytes + block->offset +
-                   plane * block->plane_pitch + row * block->pitch,
+      row_make(makers[dtype].make[distribution], makers[dtype].lanes, seed,
+               first,
+               bytes + block->offset + plane * block->plane_pitch +
+                   row * block->pitch,
                block->width, element_size);
       first += block->width / element_size;
     }
+}
+
+static void random_run(const host_operation *operation) {
+  const tl_block *block = &operation->with.random.block;
+  host_block_random(block->memory->bytes, block, operation->with.random.dtype,
+                    operation->with.random.distribution,
+                    operation->with.random.seed);
 }
 
 tl_status host_random(tl_stream_impl *stream, const tl_block *block,
