@@ -38,7 +38,7 @@ if nvcc --version >/dev/null 2>&1; then
 fi &&
 $(CC) $(CFLAGS) -O3 -DNDEBUG -std=gnu11 -pthread -fPIC -fvisibility=hidden -ffp-contract=off \
   -I"$(LUA_INCDIR)" -Isrc -I. -Wa,-I. $fatbins \
-  src/core/*.c src/host/*.c src/cuda/*.c src/binding/*.c \
+  src/core/*.c src/host/*.c src/sim/*.c src/cuda/*.c src/binding/*.c \
   $(LIBFLAG) -Wl,-z,nodelete -Wl,--version-script=src/binding/exports.map \
   -o build-rock/core.so -ldl -lm]],
   install_command = [[

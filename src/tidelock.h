@@ -41,7 +41,8 @@ typedef enum tl_status {
   TL_UNSUPPORTED,      /* this device or this build cannot do it */
   TL_DRIVER,           /* a driver, a library or the system failed */
   TL_IO,               /* a file could not be read or written */
-  TL_WOULD_BLOCK       /* it would wait, and waiting is forbidden */
+  TL_WOULD_BLOCK,      /* it would wait, and waiting is forbidden */
+  TL_RACE              /* nothing orders two uses of the same elements */
 } tl_status;
 
 typedef struct tl_error {
@@ -83,14 +84,66 @@ typedef struct tl_event tl_event;   /* a point in a stream, with its time */
 typedef struct tl_gate tl_gate;     /* holds a stream back until opened */
 typedef struct tl_faults tl_faults; /* failures to inject, for tests */
 
+/* What the device of virtual time is made of. In every field 0 stands for the
+ * preset, the H200 of tl_sim_setting's notes, and a negative number for 0.
+ * Times are seconds, rates operations or bytes a second. Of the host:
+ * each call takes its cost, and nothing else takes any time. Of the device:
+ * a launch starts when the stream has done what was before it, when its latency
+ * has passed since the call, and when the events it waits for are done; it then
+ * takes kernel_gap and the time of its work: the larger of operations over rate
+ * and bytes over bandwidth. A spin takes its own length. */
+typedef struct tl_sim_options {
+  size_t size;               /* sizeof(tl_sim_options) */
+  double launch_cost;        /* host: one launch, or a gate */
+  double launch_latency;     /* from the call's return to the earliest start */
+  double kernel_gap;         /* device: before the work of each launch */
+  double event_cost;         /* host: record of an event with timing */
+  double event_time;         /* device: the same record; its time is the end */
+  double untimed_event_cost; /* host: record of an event without timing */
+  double wait_event_cost;    /* host: letting a stream wait for an event */
+  double sync_cost;          /* host: any wait, also for what is done */
+  double sync_latency;       /* from the end of the work to the waiter's wake */
+  double query_cost;         /* host: asking whether something is done */
+  double clock_cost;         /* host: reading the clock */
+  double allocate_cost;      /* host: allocating memory */
+  double first_call;         /* host: more for the first matmul of a kernel */
+  double launch_slots;       /* of the queue, by kind of operation */
+  double event_slots;
+  double untimed_event_slots;
+  double wait_event_slots;
+  double gate_slots;
+  double float32_rate; /* of matmul's kernel "blas", by what a and b are */
+  double float64_rate;
+  double float16_rate;
+  double bfloat16_rate;
+  double naive_rate; /* of the other kernels, any type */
+  double tiled_rate;
+  double memory_bandwidth; /* of the device's memory */
+  double host_bandwidth;   /* between host and device */
+  double kernel_time;      /* what each launch but a spin works, if not 0 */
+  double l2_cache_size;    /* bytes, for whoever asks: there is no cache here */
+  double launch_jitter;    /* log-normal: deviation of the logarithm of ... */
+  double kernel_jitter;    /* launch costs, and of kernels' times */
+  double spike_share;      /* of the launches, which take */
+  double spike_time;       /* that much more of the host */
+  double drift_per_second; /* kernels' times grow by that share of themselves */
+  double drift_per_launch;
+  double throttle_after;  /* from then on kernels run at */
+  double throttle_factor; /* that share of their speed */
+  double seed;            /* a whole number: of jitter and spikes */
+  double
+      no_values; /* not 0: nothing is computed, buffers keep what they hold */
+} tl_sim_options;
+
 typedef struct tl_device_options {
   size_t size;               /* sizeof(tl_device_options) */
   int64_t memory_limit;      /* bytes; 0: what the device has */
-  int32_t queue_depth;       /* launches a stream holds; 0: 1024 on host, the
-                                driver's own number on CUDA */
+  int32_t queue_depth;       /* launches a stream holds; 0: 1024 on host and
+                                sim, the driver's own number on CUDA */
   int32_t wait;              /* a tl_wait */
   int32_t blocking_launches; /* not 0: each launch waits for its own end */
   tl_faults *faults;         /* kept until the device is gone; may be NULL */
+  const tl_sim_options *sim; /* copied; may be NULL; for "sim" only */
 } tl_device_options;
 
 typedef struct tl_device_info {
@@ -199,9 +252,13 @@ double tl_dtype_unpack(int32_t dtype, const void *element);
 /* ---- devices --------------------------------------------------------------
  * Ids: "cuda:0", a GPU by CUDA's own ordinal from 0 ("cuda" is the first);
  * "host" (the same as "host:0"; up to "host:7" are separate devices on the same
- * processor). Opening the host starts no thread and loads no library. A GPU's
- * primary context is used, and kept until the process ends; every call leaves
- * the thread's current CUDA context as it was. */
+ * processor); "sim", likewise, whose time is virtual and comes from a model:
+ * the values are computed on the CPU, the clock is the device's own. There an
+ * access to elements that another stream uses without an order between the two,
+ * one of them writing, is TL_RACE, naming both. Opening the host starts no
+ * thread and loads no library. A GPU's primary context is used, and kept until
+ * the process ends; every call leaves the thread's current CUDA context as it
+ * was. */
 
 /* Lists the devices present; *count is their number, however small the room. */
 tl_status tl_device_list(tl_device_info *list, int32_t room, int32_t *count,
@@ -227,6 +284,12 @@ const char *tl_device_backend(const tl_device *device);
 void tl_device_opened_with(const tl_device *device, tl_device_options *options);
 tl_status tl_device_properties(tl_device *device, tl_properties *properties,
                                tl_error *error);
+/* The settings of a simulated device, the preset filled in; false: its time is
+ * the machine's own. */
+bool tl_device_simulation(tl_device *device, tl_sim_options *settings);
+/* The settings by index from 0: name, the place of the number in
+ * tl_sim_options, and whether it is a flag; NULL past the last. */
+const char *tl_sim_setting(int32_t index, size_t *offset, bool *flag);
 /* Whether environment variables change what matmul computes with; the text is
  * filled with them, as they are set: "NVIDIA_TF32_OVERRIDE=1". */
 bool tl_device_precision_override(const tl_device *device, char *text,
@@ -243,7 +306,10 @@ int64_t tl_device_cleanup_failures(tl_device *device); /* so far */
 /* Waits for all streams; *reached is false when the time limit came first. */
 tl_status tl_device_synchronize(tl_device *device, double seconds,
                                 bool *reached, tl_error *error);
-/* Reads the monotonic clock, then where every stream stands. *count is the
+/* Lets that much time pass on the device's clock, which is the monotonic one
+ * where time is not simulated. Does not wait for any work. */
+tl_status tl_device_sleep(tl_device *device, double seconds, tl_error *error);
+/* Reads the device's clock, then where every stream stands. *count is the
  * number of marks, one more than there are streams, however small the room. */
 tl_status tl_device_stamp(tl_device *device, int64_t *nanoseconds,
                           tl_mark *marks, int32_t room, int32_t *count,

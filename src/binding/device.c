@@ -45,12 +45,59 @@ int tl_devicemethod(lua_State *L) {
   return 1;
 }
 
-static void read_options(lua_State *L, int arg, tl_device_options *options) {
+static double *sim_field(tl_sim_options *sim, size_t offset) {
+  return (double *)(void *)((char *)sim + offset);
+}
+
+/* The setting whose name is at index -2, from the value at the top. In C 0 is
+ * the preset and a negative number 0. */
+static void read_setting(lua_State *L, tl_sim_options *sim) {
+  const char *given = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "";
+  const char *name;
+  size_t offset;
+  bool flag;
+  for (int32_t i = 0; (name = tl_sim_setting(i, &offset, &flag)) != NULL; i++)
+    if (strcmp(name, given) == 0)
+      break;
+  if (name == NULL)
+    luaL_error(L, "unknown option 'sim.%s'", luaL_tolstring(L, -2, NULL));
+  name = lua_pushfstring(L, "sim.%s", name);
+  lua_insert(L, -2);
+  double value = flag ? tl_valueboolean(L, name) : tl_valuenumber(L, name);
+  if (!(value >= 0))
+    luaL_error(L, "option '%s': a number >= 0 wanted, got %f", name, value);
+  *sim_field(sim, offset) = value == 0 ? -1 : value;
+  lua_remove(L, -2);
+}
+
+static void read_sim(lua_State *L, int arg, tl_sim_options *sim) {
+  *sim = (tl_sim_options){.size = sizeof *sim};
+  if (!tl_getfield(L, arg, "sim"))
+    return;
+  if (!lua_istable(L, -1))
+    tl_wrongfield(L, "sim", "table");
+  lua_pushnil(L);
+  while (lua_next(L, -2) != 0) {
+    read_setting(L, sim);
+    lua_pop(L, 1);
+  }
+  lua_pop(L, 1);
+}
+
+/* The simulation's settings go where they are given room; options->sim points
+ * there if there are any. */
+static void read_options(lua_State *L, int arg, tl_device_options *options,
+                         tl_sim_options *sim) {
   static const char *const fields[] = {
-      "memory_limit", "queue_depth",       "wait",
-      "faults",       "blocking_launches", NULL};
+      "memory_limit",      "queue_depth", "wait", "faults",
+      "blocking_launches", "sim",         NULL};
   tl_checkfields(L, arg, fields);
   *options = (tl_device_options){.size = sizeof *options};
+  read_sim(L, arg, sim);
+  if (tl_getfield(L, arg, "sim")) {
+    options->sim = sim;
+    lua_pop(L, 1);
+  }
   if (tl_getfield(L, arg, "memory_limit")) {
     lua_pop(L, 1);
     options->memory_limit = tl_fieldinteger(L, arg, "memory_limit", 0);
@@ -84,6 +131,11 @@ static void read_options(lua_State *L, int arg, tl_device_options *options) {
   }
 }
 
+static bool same_sim(const tl_sim_options *a, const tl_sim_options *b) {
+  static const tl_sim_options none = {.size = sizeof none};
+  return memcmp(a != NULL ? a : &none, b != NULL ? b : &none, sizeof none) == 0;
+}
+
 /* Whether a device was opened with the options that are asked for now. */
 static bool same_options(tl_device *device, const tl_device_options *asked) {
   tl_device_options has;
@@ -91,7 +143,7 @@ static bool same_options(tl_device *device, const tl_device_options *asked) {
   return asked->memory_limit == has.memory_limit &&
          asked->queue_depth == has.queue_depth && asked->wait == has.wait &&
          asked->blocking_launches == has.blocking_launches &&
-         asked->faults == has.faults;
+         asked->faults == has.faults && same_sim(asked->sim, has.sim);
 }
 
 static const char *check_id(lua_State *L) {
@@ -141,11 +193,12 @@ static int open_warn(lua_State *L, const char *code, const char *message,
 /* Opens the device of that id, which is not open, and puts it at OPENED. */
 static tl_device *open_new(lua_State *L, const char *id) {
   tl_device_options options = {.size = sizeof options};
+  tl_sim_options sim;
   tl_error error;
   tl_device *device;
   tl_handle *handle = tl_newhandle(L, TL_DEVICE);
   if (!lua_isnil(L, 2)) /* a finalizer may have closed the faults */
-    read_options(L, 2, &options);
+    read_options(L, 2, &options, &sim);
   tl_check(L, tl_device_open(id, &options, &device, &error), &error);
   handle->object = device;
   setopen(L, id);
@@ -161,12 +214,13 @@ static int device_open(lua_State *L) {
   bool from_environment =
       lua_isnil(L, 1) && wanted != NULL && wanted[0] != '\0';
   tl_device_options options = {.size = sizeof options};
+  tl_sim_options sim;
   char id[32], overrides[256];
   tl_error error, reason = {.code = TL_OK};
   if (!lua_isnil(L, 1))
     wanted = check_id(L);
   if (!lua_isnil(L, 2))
-    read_options(L, 2, &options);
+    read_options(L, 2, &options, &sim);
   if (lua_isnil(L, 1) && !from_environment)
     wanted = default_device(L, &reason);
   tl_status status = tl_device_canonical(wanted, id, sizeof id, &error);
@@ -284,6 +338,26 @@ static void set_reasons(lua_State *L, uint64_t bits) {
   lua_setfield(L, -2, "throttle_reasons");
 }
 
+/* Sets `sim`: the settings in use, where the device is simulated. */
+static void set_simulation(lua_State *L, tl_device *device) {
+  tl_sim_options sim;
+  const char *name;
+  size_t offset;
+  bool flag;
+  if (!tl_device_simulation(device, &sim))
+    return;
+  lua_newtable(L);
+  for (int32_t i = 0; (name = tl_sim_setting(i, &offset, &flag)) != NULL; i++) {
+    double value = *sim_field(&sim, offset);
+    if (flag)
+      lua_pushboolean(L, value != 0);
+    else
+      lua_pushnumber(L, value);
+    lua_setfield(L, -2, name);
+  }
+  lua_setfield(L, -2, "sim");
+}
+
 static int device_properties(lua_State *L) {
   tl_properties p;
   tl_error error;
@@ -329,6 +403,7 @@ static int device_properties(lua_State *L) {
     lua_pushstring(L, overrides);
     lua_setfield(L, -2, "precision_override");
   }
+  set_simulation(L, device);
   return 1;
 }
 
@@ -381,6 +456,23 @@ static int device_synchronize(lua_State *L) {
   lua_pushboolean(L, tl_waitfor(L, 1, TL_DEVICE, tl_optseconds(L, 2)));
   tl_report_cleanup(L, tl_checkhandle(L, 1, TL_DEVICE));
   return 1;
+}
+
+/* sleep(seconds): in parts, so that an interrupt is seen */
+static int device_sleep(lua_State *L) {
+  static const double part = 0.05;
+  tl_error error;
+  tl_checkcount(L, 2);
+  check_device(L);
+  double left = luaL_checknumber(L, 2);
+  for (;; left -= part) {
+    bool last = !(left > part && left <= 1e6);
+    tl_check(L, tl_device_sleep(check_device(L), last ? left : part, &error),
+             &error);
+    if (last)
+      return 0;
+    tl_poll(L);
+  }
 }
 
 /* Pushes the words of a text as an array. */
@@ -457,6 +549,7 @@ const luaL_Reg tl_device_methods[] = {
     {"last_cleanup_error", device_last_cleanup_error},
     {"now", tl_stamp_now},
     {"synchronize", device_synchronize},
+    {"sleep", device_sleep},
     {"matmul_kernels", device_matmul_kernels},
     {"close", device_close},
     {NULL, NULL},

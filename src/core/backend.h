@@ -77,6 +77,14 @@ typedef struct tl_matmul_problem {
   tl_matmul_type type;    /* of a, b, c and the sums */
 } tl_matmul_problem;
 
+/* What a launch is and where it comes from, in the caller's terms. */
+typedef struct tl_origin {
+  uint64_t stream;       /* its number on the device */
+  const char *operation; /* "matmul"; a constant */
+  const char *source;    /* may be empty */
+  int32_t line;
+} tl_origin;
+
 typedef struct tl_kernel {
   const char *name;
   const char *shapes; /* in words */
@@ -87,6 +95,7 @@ typedef struct tl_kernel {
 typedef struct tl_backend {
   const char *name;            /* the id before the colon */
   bool single;                 /* ordinal 0 goes by the bare name */
+  bool simulated;              /* takes options.sim; the others refuse it */
   int32_t default_queue_depth; /* launches a stream holds where nothing is said;
                                   0: the device's own queue, whatever it is */
 
@@ -107,6 +116,20 @@ typedef struct tl_backend {
   void (*close)(tl_device_impl *device);
   tl_status (*properties)(tl_device_impl *device, tl_properties *properties,
                           tl_error *error);
+
+  /* may be NULL: nothing is simulated. The settings in use, no field of them
+   * left to a default. */
+  void (*simulation)(tl_device_impl *device, tl_sim_options *settings);
+  /* ---- time: all NULL where it is the machine's own ---- */
+  /* Nanoseconds of the clock that the device's events and time limits go by; it
+   * never runs backwards. `charged`: a script looks, which takes its time, so
+   * that no loop of looks is endless [any thread]. */
+  int64_t (*clock)(tl_device_impl *device, bool charged);
+  /* Lets time pass, and nothing else. */
+  void (*sleep)(tl_device_impl *device, double seconds);
+  /* A script asks how far the stream is: that takes its time too, and what it
+   * learns is done is ordered before what it does next. */
+  void (*stream_poll)(tl_stream_impl *stream);
 
   /* may be NULL: there are none. Environment variables that change what matmul
    * computes with, as they are set: "NVIDIA_TF32_OVERRIDE=1"; empty: none. */
@@ -163,6 +186,9 @@ typedef struct tl_backend {
   /* ---- launches: each waits for a free slot, and returns once enqueued ----
    */
 
+  /* may be NULL: nobody asks. What the stream's next launch is. */
+  void (*stream_describe)(tl_stream_impl *stream, const tl_origin *origin);
+
   tl_status (*spin)(tl_stream_impl *stream, double seconds, tl_error *error);
   /* Every element of the block becomes this one. */
   tl_status (*fill)(tl_stream_impl *stream, const tl_block *block,
@@ -211,6 +237,7 @@ typedef struct tl_backend {
 extern const tl_backend *const tl_backends[];
 extern const int32_t tl_backend_count;
 extern const tl_backend tl_host_backend;
+extern const tl_backend tl_sim_backend;
 extern const tl_backend tl_cuda_backend;
 
 /* ---- what the core lends a back end ---------------------------------------

@@ -8,6 +8,7 @@
 const tl_backend *const tl_backends[] = {
     &tl_cuda_backend,
     &tl_host_backend,
+    &tl_sim_backend,
 };
 
 const int32_t tl_backend_count = sizeof tl_backends / sizeof tl_backends[0];

@@ -57,6 +57,27 @@ static tl_status options_read(const tl_device_options *given,
   return TL_OK;
 }
 
+/* Takes a copy of the simulation's settings, since the caller's may go. */
+static tl_status sim_read(tl_device *device, tl_error *error) {
+  const tl_sim_options *given = device->options.sim;
+  if (given == NULL)
+    return TL_OK;
+  if (!device->backend->simulated)
+    return tl_fail(error, TL_INVALID_ARGUMENT,
+                   "device '%s' is not simulated: option 'sim' is not for it",
+                   device->id);
+  if (given->size < sizeof given->size)
+    return tl_fail(error, TL_INVALID_ARGUMENT,
+                   "the size of the sim options is %zu: set it to "
+                   "sizeof(tl_sim_options)",
+                   given->size);
+  memcpy(&device->sim, given,
+         given->size < sizeof device->sim ? given->size : sizeof device->sim);
+  device->sim.size = sizeof device->sim;
+  device->options.sim = &device->sim;
+  return TL_OK;
+}
+
 tl_status tl_device_open(const char *id, const tl_device_options *given,
                          tl_device **out, tl_error *error) {
   *out = NULL;
@@ -78,9 +99,12 @@ tl_status tl_device_open(const char *id, const tl_device_options *given,
   device->backend = backend;
   device->options = options;
   tl_id_write(backend, ordinal, device->id, sizeof device->id);
-  status = fork_page_open(device, error);
+  status = sim_read(device, error);
+  if (status == TL_OK)
+    status = fork_page_open(device, error);
   if (status != TL_OK)
     goto fail;
+  options.sim = device->options.sim;
   if (options.queue_depth == 0)
     options.queue_depth = backend->default_queue_depth;
   status = tl_fault(options.faults, "open", error);
@@ -285,6 +309,14 @@ tl_status tl_device_properties(tl_device *device, tl_properties *properties,
   return status;
 }
 
+bool tl_device_simulation(tl_device *device, tl_sim_options *settings) {
+  *settings = (tl_sim_options){.size = sizeof *settings};
+  if (device->backend->simulation == NULL)
+    return false;
+  device->backend->simulation(device->impl, settings);
+  return true;
+}
+
 bool tl_device_precision_override(const tl_device *device, char *text,
                                   size_t room) {
   text[0] = '\0';
@@ -310,6 +342,7 @@ tl_status tl_device_memory(tl_device *device, tl_memory_info *info,
   if (status != TL_OK)
     return status;
   tl_device_drain(device);
+  (void)tl_device_clock(device, true); /* a loop may wait for `pending` to go */
   int64_t held = device->backend->held_memory(device->impl);
   info->live = atomic_load(&device->live);
   info->peak = atomic_load(&device->peak);
@@ -354,12 +387,13 @@ tl_status tl_device_synchronize(tl_device *device, double seconds,
   tl_status status = tl_device_check(device, error);
   if (status != TL_OK)
     return status;
-  int64_t began = tl_clock_read();
+  int64_t began = tl_device_clock(device, false);
   bool all = true;
   tl_stream *stream = stream_above(device, 0);
   while (stream != NULL) {
     uint64_t number = stream->number;
-    double left = seconds - (double)(tl_clock_read() - began) * 1e-9;
+    double left =
+        seconds - (double)(tl_device_clock(device, false) - began) * 1e-9;
     status =
         tl_stream_wait(device, stream, TL_EVERYTHING,
                        seconds < 0 ? -1 : (left > 0 ? left : 0), &all, error);

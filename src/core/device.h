@@ -13,11 +13,12 @@ struct tl_device {
   const tl_backend *backend;
   tl_device_impl *impl;
   char id[32];
-  tl_device_options options;  /* as given */
-  int64_t memory_limit;       /* bytes: options.memory_limit or all there is */
-  int64_t total_memory;       /* bytes */
-  atomic_int state;           /* TL_OPEN, TL_CLOSED or TL_LOST */
-  int64_t owner;              /* the process that opened it */
+  tl_device_options options; /* as given */
+  tl_sim_options sim;        /* what options.sim points to, where it is given */
+  int64_t memory_limit;      /* bytes: options.memory_limit or all there is */
+  int64_t total_memory;      /* bytes */
+  atomic_int state;          /* TL_OPEN, TL_CLOSED or TL_LOST */
+  int64_t owner;             /* the process that opened it */
   volatile int *same_process; /* a page that a fork empties in the child */
   _Atomic(tl_object *) retired;
   atomic_int_least64_t live;    /* bytes held by open buffers */
@@ -45,8 +46,9 @@ tl_status tl_device_check(tl_device *device, tl_error *error);
  * error names the launches that may be to blame. */
 tl_status tl_device_settle(tl_device *device, tl_status status,
                            tl_error *error);
-/* Nanoseconds of CLOCK_MONOTONIC. */
-int64_t tl_clock_read(void);
+/* Nanoseconds of the device's clock: CLOCK_MONOTONIC where it has none of its
+ * own. charged: a script looks at it (backend.h). */
+int64_t tl_device_clock(tl_device *device, bool charged);
 /* Finishes what has been retired, as far as its work is done. */
 void tl_device_drain(tl_device *device);
 /* Bytes that may still be allocated: within the limit, and as far as the device

@@ -29,6 +29,7 @@ const char *tl_status_name(int32_t status) {
       [TL_DRIVER] = "driver",
       [TL_IO] = "io",
       [TL_WOULD_BLOCK] = "would_block",
+      [TL_RACE] = "race",
   };
   if (status < 0 || (size_t)status >= sizeof names / sizeof names[0])
     return "unknown";

@@ -26,6 +26,12 @@ tl_status tl_launch_begin(tl_launch *launch, tl_error *error) {
       status = tl_memory_await_ready(launch_memory(launch, i), stream, error);
   if (status == TL_OK && launch->writes != NULL && !launch->writes->written)
     status = tl_call_event_create(device, false, &launch->ready, error);
+  if (status == TL_OK && device->backend->stream_describe != NULL)
+    device->backend->stream_describe(
+        stream->impl, &(tl_origin){.stream = stream->number,
+                                   .operation = launch->operation,
+                                   .source = stream->source,
+                                   .line = stream->line});
   return status;
 }
 

@@ -226,12 +226,15 @@ tl_status tl_memory_wait(tl_memory *memory, double seconds, bool *reached,
                          tl_error *error) {
   *reached = true;
   tl_device *device = memory->object.device;
-  int64_t began = seconds > 0 && memory->use_count > 1 ? tl_clock_read() : 0;
+  int64_t began = 0;
+  bool timed = seconds > 0 && memory->use_count > 1;
+  if (timed)
+    began = tl_device_clock(device, false);
   for (size_t i = 0; i < memory->use_count; i++) {
     tl_use *use = &memory->uses[i];
     double left = seconds;
-    if (began != 0)
-      left -= (double)(tl_clock_read() - began) * 1e-9;
+    if (timed)
+      left -= (double)(tl_device_clock(device, false) - began) * 1e-9;
     tl_status status = tl_stream_wait(device, use->stream, use->position,
                                       seconds < 0 ? -1 : (left > 0 ? left : 0),
                                       reached, error);

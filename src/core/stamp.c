@@ -1,14 +1,37 @@
-/* Time stamps: the host's clock, and where every stream stood. */
+/* Time: the clock that a device goes by, sleeping by it, and time stamps, which
+ * remember where every stream stood. */
 #define _POSIX_C_SOURCE 200809L
+#include <errno.h>
 #include <time.h>
 
 #include "core/device.h"
 #include "core/stream.h"
 
-int64_t tl_clock_read(void) {
+int64_t tl_device_clock(tl_device *device, bool charged) {
+  if (device->backend->clock != NULL)
+    return device->backend->clock(device->impl, charged);
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+tl_status tl_device_sleep(tl_device *device, double seconds, tl_error *error) {
+  if (!(seconds >= 0) || seconds > 1e6)
+    return tl_fail(error, TL_INVALID_ARGUMENT,
+                   "sleep: seconds must be 0 to 1e6, got %g", seconds);
+  tl_status status = tl_device_check(device, error);
+  if (status != TL_OK)
+    return status;
+  if (device->backend->sleep != NULL) {
+    device->backend->sleep(device->impl, seconds);
+    return TL_OK;
+  }
+  int64_t until = tl_device_clock(device, false) + (int64_t)(seconds * 1e9);
+  struct timespec end = {.tv_sec = (time_t)(until / 1000000000),
+                         .tv_nsec = (long)(until % 1000000000)};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR)
+    continue;
+  return TL_OK;
 }
 
 static void mark_write(tl_mark *marks, int32_t room, int32_t *count,
@@ -26,7 +49,7 @@ tl_status tl_device_stamp(tl_device *device, int64_t *nanoseconds,
   tl_status status = tl_device_check(device, error);
   if (status != TL_OK)
     return status;
-  *nanoseconds = tl_clock_read();
+  *nanoseconds = tl_device_clock(device, true);
   pthread_mutex_lock(&device->lock);
   uint64_t gone = device->gone_launches;
   mark_write(marks, room, count, &(tl_mark){0, gone, gone, gone});

@@ -217,9 +217,11 @@ tl_status tl_stream_synchronize(tl_stream *stream, double seconds,
 tl_status tl_stream_done(tl_stream *stream, bool *done, tl_error *error) {
   *done = false;
   tl_status status = tl_device_check(stream->object.device, error);
-  if (status == TL_OK)
-    status = tl_call_stream_query(stream, done, error);
-  return status;
+  if (status != TL_OK)
+    return status;
+  if (stream->object.device->backend->stream_poll != NULL)
+    stream->object.device->backend->stream_poll(stream->impl);
+  return tl_call_stream_query(stream, done, error);
 }
 
 tl_status tl_stream_inflight(tl_stream *stream, int64_t *least, int64_t *most,
@@ -229,6 +231,8 @@ tl_status tl_stream_inflight(tl_stream *stream, int64_t *least, int64_t *most,
   tl_status status = tl_device_check(device, error);
   if (status != TL_OK)
     return status;
+  if (device->backend->stream_poll != NULL)
+    device->backend->stream_poll(stream->impl);
   uint64_t done_least, done_most;
   uint64_t launched = atomic_load(&stream->launched);
   device->backend->stream_completed(stream->impl, &done_least, &done_most);
