@@ -51,14 +51,17 @@ function each_device.close(dev)
   return left.objects, left.live, left.pending
 end
 
--- Specs count the places of a queue behind a gate that takes none, as on the host; the simulated
--- H200's takes three.
-local function completed(id, options)
-  local sim = id:find("sim", 1, true) and { gate_slots = 0 }
-  if not each_device.faults and not sim then
+--- Options that make a queue of that depth, behind a gate that takes none of its places, as on the
+--- host; the simulated H200's takes three.
+function each_device.depth(id, depth)
+  return { queue_depth = depth, sim = id:find("sim", 1, true) and { gate_slots = 0 } or nil }
+end
+
+local function with_faults(options)
+  if not each_device.faults then
     return options
   end
-  local copy = { faults = each_device.faults, sim = sim or nil }
+  local copy = { faults = each_device.faults }
   for name, value in pairs(options or {}) do
     copy[name] = value
   end
@@ -98,7 +101,7 @@ setmetatable(each_device, {
 
         local function open(options)
           warm_up(id)
-          local dev = gpu.device(id, completed(id, options))
+          local dev = gpu.device(id, with_faults(options))
           opened[#opened + 1] = dev
           return dev
         end

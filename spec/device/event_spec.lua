@@ -161,7 +161,7 @@ each_device("event", function(open, id)
     end)
 
     it("takes no slot of the queue without timing", function()
-      local dev = open { queue_depth = 4 }
+      local dev = open(each_device.depth(id, 4))
       local s = dev:stream()
       local gate = s:gate(HELD)
       for _ = 1, 4 do

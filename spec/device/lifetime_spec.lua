@@ -299,7 +299,7 @@ each_device("lifetimes", function(open, id)
   describe("a hook", function()
     it("that closes an argument while a launch waits leaves nothing behind", function()
       local debug, pcall = debug, pcall
-      local dev = open { queue_depth = 4 }
+      local dev = open(each_device.depth(id, 4))
       local s = dev:stream()
       local a = dev:array { { 1 } }
       local launches = {

@@ -8,7 +8,7 @@ local function refuses(text, f, ...)
   assert.matches(text, tostring(message), 1, true)
 end
 
-each_device("misuse", function(open)
+each_device("misuse", function(open, id)
   it("refuses more arguments than it takes", function()
     local dev = open()
     local s, m = dev:stream(), dev:zeros { 2, 3 }
@@ -96,7 +96,7 @@ each_device("misuse", function(open)
   end)
 
   it("waits once for the first contents, not at every launch", function()
-    local dev = open { queue_depth = 4 }
+    local dev = open(each_device.depth(id, 4))
     local s, t = dev:stream(), dev:stream()
     local gate = s:gate { timeout = 10 }
     local a = dev:full({ 2, 2 }, 2, { stream = s })
@@ -111,7 +111,7 @@ each_device("misuse", function(open)
   end)
 
   it("lets waits for events and launches have room of their own", function()
-    local dev = open { queue_depth = 4 }
+    local dev = open(each_device.depth(id, 4))
     local s, t = dev:stream(), dev:stream()
     local gate = s:gate { timeout = 10 }
     local event = s:record()

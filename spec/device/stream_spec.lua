@@ -270,7 +270,7 @@ each_device("stream", function(open, id)
   describe("the queue", function()
     for _, depth in ipairs { 4, 64 } do
       it("takes " .. depth .. " launches; a further one waits, and can be interrupted", function()
-        local dev = open { queue_depth = depth }
+        local dev = open(each_device.depth(id, depth))
         local s = dev:stream()
         local x = dev:array { 0 }
         local gate = s:gate(HELD)
@@ -289,7 +289,7 @@ each_device("stream", function(open, id)
       end)
 
       it("of " .. depth .. " takes one more once there is room, and fails nothing", function()
-        local dev = open { queue_depth = depth }
+        local dev = open(each_device.depth(id, depth))
         local s = dev:stream()
         local x = dev:array { 0 }
         local began = dev:now()
@@ -312,19 +312,21 @@ each_device("stream", function(open, id)
         return
       end
       assert.equal(1024, depth)
+      -- The host's gate takes none of them.
+      local room = math.tointeger(depth - (dev:properties().sim or { gate_slots = 0 }).gate_slots)
       local s = dev:stream()
       local gate = s:gate(HELD)
-      for _ = 1, 1024 do
+      for _ = 1, room do
         s:spin(0)
       end
-      assert.same({ 1024, 1024 }, { s:inflight() })
+      assert.same({ room, room }, { s:inflight() })
       assert.same({ false, "interrupted!" }, { interrupted(s.spin, s, 0) })
       assert.is_true(gate:open())
       assert.is_true(s:synchronize())
     end)
 
     it("counts a record with timing as a slot, and not as a launch in flight", function()
-      local dev = open { queue_depth = 4 }
+      local dev = open(each_device.depth(id, 4))
       local s = dev:stream()
       local gate = s:gate(HELD)
       for _ = 1, 2 do
@@ -338,9 +340,9 @@ each_device("stream", function(open, id)
     end)
 
     it("when full holds up no other stream", function()
-      local dev = open { queue_depth = 4 }
+      local dev = open(each_device.depth(id, 4))
       local full, other = dev:stream(), dev:stream()
-      local x, y = dev:array { 0 }, dev:array { 0 }
+      local x, y, z = dev:array { 0 }, dev:array { 0 }, dev:array { 0 }
       local gate = full:gate(HELD)
       for i = 1, 4 do
         x:fill(i, full)
@@ -348,7 +350,7 @@ each_device("stream", function(open, id)
       for i = 1, 20 do
         y:fill(i, other)
       end
-      y:copy_from(dev:array { 99 }) -- the default stream
+      z:copy_from(dev:array { 99 }) -- the default stream
       assert.is_true(other:synchronize())
       assert.is_true(dev:default_stream():synchronize())
       assert.same({ 4, 4 }, { full:inflight() })
@@ -357,7 +359,10 @@ each_device("stream", function(open, id)
     end)
 
     it("lets gates and waits for events be interrupted when it has no place left", function()
-      local dev = open { queue_depth = 4 }
+      if id:find("sim", 1, true) then
+        return -- waits take no place there, as on the GPU that it models: there is always one left
+      end
+      local dev = open(each_device.depth(id, 4))
       local s, other = dev:stream(), dev:stream()
       local held = other:gate { timeout = 0.6 }
       local event = other:record()
@@ -377,7 +382,7 @@ each_device("stream", function(open, id)
     end)
 
     it("loses and reorders nothing under back-pressure", function()
-      local dev = open { queue_depth = 4 }
+      local dev = open(each_device.depth(id, 4))
       local s = dev:stream()
       local n = 500
       local x, y, wanted = dev:array { 0 }, dev:zeros(n), {}

@@ -2,6 +2,7 @@
  * that says what the difference is a time of. */
 #include "binding/binding.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct stamp {
@@ -192,11 +193,13 @@ static int stamp_gc(lua_State *L) {
 static int stamp_tostring(lua_State *L) {
   tl_handle *handle = tl_checkhandle(L, 1, TL_STAMP);
   const stamp *s = lua_touserdata(L, 1);
-  if (handle->object == NULL)
+  char seconds[32];
+  if (handle->object == NULL) {
     lua_pushliteral(L, "stamp (closed)");
-  else
-    lua_pushfstring(L, "stamp %f s on %s", (lua_Number)s->nanoseconds * 1e-9,
-                    tl_device_id(handle->object));
+    return 1;
+  }
+  snprintf(seconds, sizeof seconds, "%.9f", (double)s->nanoseconds * 1e-9);
+  lua_pushfstring(L, "stamp %s s on %s", seconds, tl_device_id(handle->object));
   return 1;
 }
 

@@ -158,12 +158,17 @@ host_product_run *host_product_kernel(int32_t kernel,
   return runs[problem->type][kernel];
 }
 
+/* NULL: an operand without elements, which is not read. */
+static void *bytes_of(const tl_operand *operand) {
+  return operand->memory != NULL ? operand->memory->bytes : NULL;
+}
+
 static void matmul_run(const host_operation *operation) {
   const tl_matmul_problem *p = &operation->with.matmul.problem;
   host_product product = {.problem = p,
-                          .a = p->a.memory->bytes,
-                          .b = p->b.memory->bytes,
-                          .c = p->c.memory->bytes,
+                          .a = bytes_of(&p->a),
+                          .b = bytes_of(&p->b),
+                          .c = bytes_of(&p->c),
                           .blas = operation->with.matmul.blas};
   operation->with.matmul.run(&product);
 }

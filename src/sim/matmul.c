@@ -33,12 +33,17 @@ static host_product_run *product_kernel(const sim_work *work) {
   return run != NULL ? run : host_product_kernel(HOST_TILED, &work->matmul);
 }
 
+/* NULL: an operand without elements, which is not read. */
+static void *bytes_of(const tl_operand *operand) {
+  return operand->memory != NULL ? operand->memory->bytes : NULL;
+}
+
 void sim_matmul_compute(tl_device_impl *device, const sim_work *work) {
   const tl_matmul_problem *p = &work->matmul;
   host_product product = {.problem = p,
-                          .a = p->a.memory->bytes,
-                          .b = p->b.memory->bytes,
-                          .c = p->c.memory->bytes,
+                          .a = bytes_of(&p->a),
+                          .b = bytes_of(&p->b),
+                          .c = bytes_of(&p->c),
                           .blas = &device->blas};
   product_kernel(work)(&product);
 }
