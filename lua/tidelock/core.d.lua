@@ -32,6 +32,7 @@ local core = {}
 ---| "driver" # a driver, a library or the system failed
 ---| "io" # a file could not be read or written
 ---| "would_block" # it would wait, and waiting is forbidden
+---| "race" # on "sim": nothing orders two uses of the same elements; "E-RACE: ..." names both
 
 --- What a failed operation raises; `tostring` gives the message.
 ---@class tidelock.failure
@@ -46,11 +47,66 @@ local core = {}
 
 ---@class tidelock.device_options
 ---@field memory_limit integer? bytes that buffers may hold; default: what the device has
----@field queue_depth integer? launches that a stream holds, 1 to 1048576; default 1024 on host,
----the driver's own number, which it does not tell, on CUDA
+---@field queue_depth integer? launches that a stream holds, 1 to 1048576; default 1024 on host
+---and sim, the driver's own number, which it does not tell, on CUDA
 ---@field wait "block"|"spin"? how a thread waits: asleep (default), or polling on a busy core
 ---@field blocking_launches boolean? each launch waits for its own end, for debugging; default false
 ---@field faults tidelock.faults? failures to inject, for tests
+---@field sim tidelock.simulation? what "sim", the device of virtual time, is made of; no other's
+
+--- The model of "sim", a discrete-event one in virtual time, which starts at 0 and has a step of
+--- 1 ns. On the host each call takes its cost, and nothing else takes any time: a script's own
+--- work is `device:sleep`. A call that needs slots of a full queue waits for them first. On the
+--- device an operation starts when its stream has done what was before it, when `launch_latency`
+--- has passed since the call returned, and when the events that the stream waits for are done. A
+--- launch then takes `kernel_gap` and its work: the larger of operations / rate and bytes /
+--- bandwidth; a spin takes its own length. What is absent is the preset's: one H200, as measured
+--- (README). Seconds, operations and bytes per second; at least 0, and rates above 0.
+---@class tidelock.simulation
+---@field launch_cost number? host: a launch of any kind, or a gate; 3.1e-6
+---@field launch_latency number? from the call's return to the earliest start; 2e-6
+---@field kernel_gap number? device: before the work of each launch; 1.3e-6
+---@field event_cost number? host: a record with timing; 1.2e-6
+---@field event_time number? device: the same; the event's time is its end; 1.28e-6
+---@field untimed_event_cost number? host: a record without timing, which takes no time on the
+---device; 0.161e-6
+---@field wait_event_cost number? host: stream:wait_event; 0.161e-6
+---@field sync_cost number? host: every wait, also for what is done; 0.355e-6
+---@field sync_latency number? from the end of the work until a waiter wakes; 2e-6
+---@field query_cost number? host: done, inflight, and what subtracting events asks; 0.208e-6
+---@field clock_cost number? host: device:now, stamp:elapsed, device:memory; 25e-9. With 0 a loop
+---that only reads the clock does not end
+---@field allocate_cost number? host: memory of a buffer; 0.71e-6
+---@field first_call number? host: more for the first matmul of each kernel; 0
+---@field launch_slots integer? of the queue that a launch takes until it is done; 1
+---@field event_slots integer? a record with timing; 1
+---@field untimed_event_slots integer? a record without; 0
+---@field wait_event_slots integer? a wait for an event; 0
+---@field gate_slots integer? a gate; 3
+---@field float32_rate number? of matmul by kernel "blas"; 51e12
+---@field float64_rate number? 56e12
+---@field float16_rate number? 776e12
+---@field bfloat16_rate number? 776e12
+---@field naive_rate number? of kernel "naive", every dtype; 0.5e12
+---@field tiled_rate number? of kernel "tiled", every dtype; 10.9e12
+---@field memory_bandwidth number? 4.8e12
+---@field host_bandwidth number? what moves between host and device; 50e9
+---@field kernel_time number? the work of every launch but a spin, instead of what rates and
+---bandwidth say; 0: off
+---@field l2_cache_size integer? bytes, for properties(): no cache is modelled; 50 MiB
+---@field launch_jitter number? launch costs are log-normal around launch_cost, their median; this
+---is the standard deviation of their logarithm; 0
+---@field kernel_jitter number? the same for the work of all launches but spins; 0
+---@field spike_share number? of the launches, 0 to 1: those cost `spike_time` more, at random; 0
+---@field spike_time number? 0
+---@field drift_per_second number? work, but spins, takes that share longer for each second of its
+---start since the device was opened; 0
+---@field drift_per_launch number? the same for each launch made before; 0
+---@field throttle_after number? work, but spins, that starts from then on runs at; 0
+---@field throttle_factor number? that share of its speed, at most 1; 1
+---@field seed integer? of jitter and spikes; the same seed gives the same numbers; 0
+---@field no_values boolean? nothing is computed, for models too large to compute: buffers keep what
+---they have; false
 
 ---@class tidelock.stream_options
 ---@field stream tidelock.stream? default: the device's default stream
@@ -72,9 +128,9 @@ local core = {}
 ---@alias tidelock.matmul_last tidelock.stream | tidelock.matmul_options
 
 ---@class tidelock.device_info
----@field id string "cuda:0", "host"
+---@field id string "cuda:0", "host", "sim"
 ---@field name string of the processor
----@field backend string "cuda", "host"
+---@field backend string "cuda", "host", "sim"
 
 ---@class tidelock.kernel_info
 ---@field name string for the option `kernel`
@@ -123,6 +179,7 @@ local core = {}
 ---@field memory_clock integer? Hz, at this moment
 ---@field throttle_reasons string[]? what holds the clocks back at this moment, as NVML names it
 ---@field precision_override string? environment variables that change what matmul computes with
+---@field sim tidelock.simulation? the settings in use, none absent, where time is virtual
 
 --- W-INFLIGHT and W-BACKLOG have the first four, W-NOCUDA the reason, W-PRECISION the override.
 ---@class tidelock.warning_details
@@ -145,8 +202,8 @@ local core = {}
 --- there, and W-PRECISION where the environment changes the precision of products. The host starts
 --- no thread and loads no library; a GPU's context takes tenths of a second, once in a process.
 ---@param id string? "cuda:0" is a GPU by CUDA's own ordinal, "cuda" the first; "host" is "host:0";
---- up to "host:7" are devices of their own; nil: the environment variable TIDELOCK_DEVICE, else the
---- first GPU, else "host"
+--- up to "host:7" are devices of their own; "sim" to "sim:7" have virtual time; nil:
+--- the environment variable TIDELOCK_DEVICE, else the first GPU, else "host"
 ---@param options tidelock.device_options?
 ---@return tidelock.device
 function core.device(id, options) end
@@ -216,7 +273,8 @@ function device:is_lost() end
 ---@return string?
 function device:last_cleanup_error() end
 
---- Reads the monotonic wall clock and notes what every stream has in flight.
+--- Reads the monotonic wall clock, on "sim" the device's own, and notes what every stream has in
+--- flight.
 ---@return tidelock.stamp
 function device:now() end
 
@@ -224,6 +282,11 @@ function device:now() end
 ---@param seconds number? a time limit of at least 0; default: none
 ---@return boolean reached false: the time limit came first
 function device:synchronize(seconds) end
+
+--- Lets that much time pass on the clock that `now` reads, and waits for no work: on "sim" it
+--- moves, elsewhere the thread sleeps.
+---@param seconds number 0 to 1e6
+function device:sleep(seconds) end
 
 --- Lists the matmul kernels with what they accept, from the simplest up.
 ---@return tidelock.kernel_info[]
@@ -456,7 +519,7 @@ function stream:record(event) end
 function stream:wait_event(event) end
 
 --- Makes what is enqueued from here on wait until the gate is opened, or until the device has
---- waited for `timeout` seconds (0 to 1e6, default 1). Takes no slot of the queue.
+--- waited for `timeout` seconds (0 to 1e6, default 1). Takes no slot of the host's queue.
 ---@param options { timeout: number? }?
 ---@return tidelock.gate
 function stream:gate(options) end

@@ -70,6 +70,31 @@ each_device("stamp", function(open, id)
     end)
   end)
 
+  describe("sleep", function()
+    it("lets that much time pass, and waits for no work", function()
+      local dev = open()
+      local s = dev:stream()
+      local gate = s:gate(HELD)
+      local began = dev:now()
+      s:spin(0)
+      dev:sleep(0.07)
+      dev:sleep(0)
+      local seconds, inflight = began:elapsed()
+      assert.is_true(seconds >= 0.07)
+      assert.equal(1, inflight)
+      assert.is_true(gate:open())
+    end)
+
+    it("refuses what is no duration", function()
+      local dev = open()
+      for _, seconds in ipairs { -1, 2e6, 0 / 0, math.huge } do
+        assert.error_matches(function() dev:sleep(seconds) end,
+          "sleep: seconds must be 0 to 1e6, got " .. ("%g"):format(seconds), 1, true)
+      end
+      assert.error_matches(function() dev:sleep() end, "number expected, got no value", 1, true)
+    end)
+  end)
+
   describe("later - earlier", function()
     it("warns W-INFLIGHT when launches made since are not done", function()
       local dev = open()
