@@ -92,7 +92,8 @@ static void launch_enqueue(tl_stream_impl *stream, const sim_work *work,
                              .gap = sim_nanoseconds(s->kernel_gap),
                              .length =
                                  spin ? length : sim_work_time(device, work),
-                             .index = device->launches++};
+                             .index = device->launches};
+  device->launches++;
   for (size_t i = 0; i < count; i++)
     operation.keep[i] = uses[i].block.memory;
   sim_stream_push(stream, &operation, s->launch_slots);
