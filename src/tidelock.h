@@ -85,13 +85,13 @@ typedef struct tl_gate tl_gate;     /* holds a stream back until opened */
 typedef struct tl_faults tl_faults; /* failures to inject, for tests */
 
 /* What the device of virtual time is made of. In every field 0 stands for the
- * preset, the H200 of tl_sim_setting's notes, and a negative number for 0.
- * Times are seconds, rates operations or bytes a second. Of the host:
- * each call takes its cost, and nothing else takes any time. Of the device:
- * a launch starts when the stream has done what was before it, when its latency
- * has passed since the call, and when the events it waits for are done; it then
- * takes kernel_gap and the time of its work: the larger of operations over rate
- * and bytes over bandwidth. A spin takes its own length. */
+ * preset, one H200 as measured (src/sim/settings.c), and a negative number for
+ * 0. Times are seconds, rates operations or bytes a second. On the host each
+ * call takes its cost, and nothing else takes any time. On the device a launch
+ * starts when the stream has done what was before it, when its latency has
+ * passed since the call returned, and when the events that the stream waits for
+ * are done; it then takes kernel_gap and the time of its work: the larger of
+ * operations over rate and bytes over bandwidth. A spin takes its own length. */
 typedef struct tl_sim_options {
   size_t size;               /* sizeof(tl_sim_options) */
   double launch_cost;        /* host: one launch, or a gate */
