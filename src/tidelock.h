@@ -91,7 +91,8 @@ typedef struct tl_faults tl_faults; /* failures to inject, for tests */
  * starts when the stream has done what was before it, when its latency has
  * passed since the call returned, and when the events that the stream waits for
  * are done; it then takes kernel_gap and the time of its work: the larger of
- * operations over rate and bytes over bandwidth. A spin takes its own length. */
+ * operations over rate and bytes over bandwidth. A spin takes its own length.
+ */
 typedef struct tl_sim_options {
   size_t size;               /* sizeof(tl_sim_options) */
   double launch_cost;        /* host: one launch, or a gate */
