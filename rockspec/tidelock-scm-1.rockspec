@@ -42,8 +42,9 @@ $(CC) $(CFLAGS) -O3 -DNDEBUG -std=gnu11 -pthread -fPIC -fvisibility=hidden -ffp-
   $(LIBFLAG) -Wl,-z,nodelete -Wl,--version-script=src/binding/exports.map \
   -o build-rock/core.so -ldl -lm]],
   install_command = [[
-mkdir -p "$(LUADIR)/tidelock" "$(LIBDIR)/tidelock" "$(PREFIX)/examples" &&
+mkdir -p "$(LUADIR)/tidelock/report" "$(LIBDIR)/tidelock" "$(PREFIX)/examples" &&
 cp lua/tidelock/*.lua "$(LUADIR)/tidelock/" &&
+cp lua/tidelock/report/*.lua "$(LUADIR)/tidelock/report/" &&
 cp build-rock/core.so "$(LIBDIR)/tidelock/" &&
 cp examples/*.lua "$(PREFIX)/examples/"]],
 }

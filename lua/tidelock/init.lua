@@ -2,6 +2,7 @@
 -- work was done. The device layer is tidelock.core, declared in core.d.lua.
 local check = require "tidelock.check"
 local core = require "tidelock.core"
+local result = require "tidelock.result"
 
 ---@class tidelock: tidelock.core
 local gpu = {}
@@ -49,6 +50,7 @@ function gpu.await(object)
 end
 
 gpu.allclose = check.allclose
+gpu.read_results = result.read
 
 --- Checks c = op(a) * op(b) by Freivalds' method, in n^2 operations: see tidelock.check.
 ---@param a tidelock.buffer

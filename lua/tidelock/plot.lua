@@ -1,22 +1,13 @@
---- Plots of positive values against their number, on a logarithmic axis: as
--- text for the terminal, and as SVG where gnuplot is installed.
+--- Plots: of positive values against their number as text for the terminal, on a logarithmic
+--- axis; of any figure as SVG, where gnuplot is installed.
+local axis = require "tidelock.report.axis"
+local json = require "tidelock.json"
 local stats = require "tidelock.stats"
+local units = require "tidelock.units"
 
 local plot = {}
 
-local scales = { { 1, "s" }, { 1e-3, "ms" }, { 1e-6, "us" } }
-
---- Seconds with a unit and three digits: 0.00205 gives "2.05 ms".
----@param seconds number
----@return string
-function plot.seconds(seconds)
-  for _, scale in ipairs(scales) do
-    if math.abs(seconds) >= 0.9995 * scale[1] then -- what three digits round up to the unit
-      return string.format("%.3g %s", seconds / scale[1], scale[2])
-    end
-  end
-  return string.format("%.3g ns", seconds / 1e-9)
-end
+plot.seconds = units.seconds
 
 --- Medians of `count` equal stretches of the values.
 local function condense(values, count)
@@ -63,16 +54,132 @@ function plot.text(values, options)
   return (table.concat(lines, "\n"):gsub("%s+$", ""))
 end
 
-local function quote(text)
+-- ---- figures by gnuplot ---------------------------------------------------------------------
+
+--- A figure: what gnuplot draws. Coordinates are numbers in the axes' own units.
+---@class tidelock.figure
+---@field title string
+---@field xlabel string
+---@field ylabel string
+---@field x table an axis: see tidelock.report.axis
+---@field y table
+---@field series { title: string?, style: string, points: number[][] }[] style: a name in `styles`
+---@field lines { x: number?, y: number?, label: string? }[]? across the whole figure
+---@field bands { x: number[]?, y: number[]? }[]? shaded from low to high
+
+--- How gnuplot draws a series: the columns of its points, and the rest of the plot command.
+local styles = {
+  dots = { "1:2", "with points pointtype 7 pointsize 0.3" },
+  points = { "1:2", "with linespoints pointtype 7 pointsize 0.5" },
+  line = { "1:2", "with lines dashtype 2 linecolor rgb '#808080'" },
+  errors = { "1:2:3:4", "with yerrorlines pointtype 7 pointsize 0.5" },
+  ranges = { "1:2:3:4", "with yerrorbars pointtype 7 pointsize 0.7" },
+  bars = { "1:2:3:4:5:6", "with boxxyerror fillstyle solid 0.5 border" },
+  boxes = { "1:2:3:4:5", "with candlesticks whiskerbars 0.5 fillstyle solid 0.3 border" },
+  medians = { "1:2:2:2:2", "with candlesticks linewidth 2 linecolor rgb '#000000'" },
+}
+
+--- In single quotes gnuplot takes everything as it is, but for the quote and the end of the line.
+local function gnuplot_string(text)
+  return "'" .. text:gsub("%c", " "):gsub("'", "''") .. "'"
+end
+
+local function add_axis(lines, name, ticked)
+  if ticked.log then
+    lines[#lines + 1] = "set logscale " .. name
+  end
+  lines[#lines + 1] = ("set %srange [%s:%s]"):format(name, json.number(ticked.low + 0.0),
+    json.number(ticked.high + 0.0))
+  local ticks = {}
+  for i, value in ipairs(ticked.ticks) do
+    ticks[i] = gnuplot_string(ticked.labels[i]) .. " " .. json.number(value + 0.0)
+  end
+  lines[#lines + 1] = ("set %stics (%s)"):format(name, table.concat(ticks, ", "))
+end
+
+local function add_lines(lines, figure)
+  for _, line in ipairs(figure.lines or {}) do
+    local at = json.number((line.x or line.y) + 0.0)
+    local from = line.x and at .. ", graph 0" or "graph 0, first " .. at
+    local to = line.x and at .. ", graph 1" or "graph 1, first " .. at
+    lines[#lines + 1] = ("set arrow from first %s to first %s nohead dashtype 2")
+      :format(from, to):gsub("first graph", "graph")
+    if line.label then
+      lines[#lines + 1] = ("set label %s at %s offset 0.5, -0.8"):format(gnuplot_string(line.label),
+        line.x and "first " .. at .. ", graph 1" or "graph 0, first " .. at)
+    end
+  end
+  for i, band in ipairs(figure.bands or {}) do
+    local low, high = json.number((band.x or band.y)[1] + 0.0),
+      json.number((band.x or band.y)[2] + 0.0)
+    local area = band.x and "first %s, graph 0 to first %s, graph 1"
+      or "graph 0, first %s to graph 1, first %s"
+    lines[#lines + 1] = ("set object %d rectangle from %s behind fillstyle solid 0.15 noborder "
+      .. "fillcolor rgb '#d08000'"):format(i, area:format(low, high))
+  end
+end
+
+--- Whether gnuplot can place it: no NaN, no infinities.
+local function is_finite(point)
+  for _, value in ipairs(point) do
+    if value ~= value or math.abs(value) == math.huge then
+      return false
+    end
+  end
+  return true
+end
+
+local function add_data(lines, index, points)
+  lines[#lines + 1] = ("$data%d << END"):format(index)
+  for _, point in ipairs(points) do
+    if is_finite(point) then
+      local cells = {}
+      for i, value in ipairs(point) do
+        cells[i] = json.number(value)
+      end
+      lines[#lines + 1] = table.concat(cells, " ")
+    end
+  end
+  lines[#lines + 1] = "END"
+end
+
+--- A figure as gnuplot's commands.
+---@param figure tidelock.figure
+---@return string
+function plot.script(figure)
+  local lines = {
+    "set encoding utf8",
+    "set terminal svg size 800,450 noenhanced background rgb 'white'",
+    "set grid",
+    "set title " .. gnuplot_string(figure.title),
+    "set xlabel " .. gnuplot_string(figure.xlabel),
+    "set ylabel " .. gnuplot_string(figure.ylabel),
+  }
+  add_axis(lines, "x", figure.x)
+  add_axis(lines, "y", figure.y)
+  add_lines(lines, figure)
+  local commands, titled = {}, false
+  for i, series in ipairs(figure.series) do
+    add_data(lines, i, series.points)
+    local style = styles[series.style]
+    local title = series.title and "title " .. gnuplot_string(series.title) or "notitle"
+    titled = titled or series.title ~= nil
+    commands[i] = ("$data%d using %s %s %s"):format(i, style[1], style[2], title)
+  end
+  lines[#lines + 1] = titled and "set key outside right top" or "set key off"
+  lines[#lines + 1] = "plot " .. table.concat(commands, ", ")
+  return table.concat(lines, "\n") .. "\n"
+end
+
+local function shell_quote(text)
   return "'" .. text:gsub("'", "'\\''") .. "'"
 end
 
---- Writes an SVG with gnuplot.
+--- Draws a figure as SVG with gnuplot.
 ---@param path string
----@param values number[] seconds
----@param options { title: string, xlabel: string?, ylabel: string? } plain words
+---@param figure tidelock.figure
 ---@return boolean written, string? reason
-function plot.svg(path, values, options)
+function plot.draw(path, figure)
   if not os.execute("command -v gnuplot >/dev/null 2>&1") then
     return false, "gnuplot is not installed"
   end
@@ -82,20 +189,38 @@ function plot.svg(path, values, options)
   end
   file:close()
   -- The shell opens the file: to gnuplot a path can also be a command.
-  local gnuplot = io.popen("gnuplot 2>/dev/null >" .. quote(path), "w")
-  gnuplot:write(string.format(
-    "set terminal svg size 800,400\nset logscale y\nset grid\nset key off\n"
-      .. "set title '%s'\nset xlabel '%s'\nset ylabel '%s'\n"
-      .. "plot '-' using 1:2 with points pointtype 7 pointsize 0.3\n",
-    options.title, options.xlabel or "launch", options.ylabel or "seconds"))
-  for i, value in ipairs(values) do
-    gnuplot:write(string.format("%d %.9g\n", i, math.max(value, 1e-9)))
-  end
-  gnuplot:write("e\n")
+  local gnuplot = io.popen("gnuplot 2>/dev/null >" .. shell_quote(path), "w")
+  gnuplot:write(plot.script(figure))
   if not gnuplot:close() then
     return false, "gnuplot failed"
   end
   return true
+end
+
+--- Points of values against their number, and the axes for them.
+---@param values number[] seconds
+---@return number[][] points, table x, table y
+function plot.numbered(values)
+  local points, low, high = {}, math.huge, 0
+  for i, value in ipairs(values) do
+    local shown = math.max(value, 1e-9) -- the axis is logarithmic
+    points[i] = { i, shown }
+    low, high = math.min(low, shown), math.max(high, shown)
+  end
+  return points, axis.of(0, math.max(#values, 2), { kind = "number" }),
+    axis.of(low, high, { kind = "seconds", log = true })
+end
+
+--- Draws values against their number as SVG.
+---@param path string
+---@param values number[] seconds, one at least
+---@param options { title: string, xlabel: string?, ylabel: string? }
+---@return boolean written, string? reason
+function plot.svg(path, values, options)
+  local points, x, y = plot.numbered(values)
+  return plot.draw(path, { title = options.title, xlabel = options.xlabel or "launch",
+    ylabel = options.ylabel or "seconds", x = x, y = y,
+    series = { { style = "dots", points = points } } })
 end
 
 return plot

@@ -1,0 +1,150 @@
+--- A trace that chrome://tracing and Perfetto open (Trace Event Format, JSON object form): for each
+--- bench a process with a host lane (samples, in them enqueue and synchronize), a device lane, and
+--- a counter of launches in flight. Complete events ("X") that nest, counters ("C"), metadata
+--- ("M").
+---
+--- Times are microseconds, rounded to whole nanoseconds first, so that what nests stays nested.
+--- Two things are not in the samples, and are said in otherData: where the device's work lay
+--- within its sample (it is drawn so that it ends when synchronize returned), and, where samples
+--- carry no start, the time between them (they are laid end to end).
+local json = require "tidelock.json"
+local runs = require "tidelock.report.runs"
+local tables = require "tidelock.report.tables"
+
+local HOST, DEVICE = 1, 2 -- lanes: thread ids within a bench's process
+
+local function nanoseconds(seconds)
+  return math.floor((seconds or 0) * 1e9 + 0.5)
+end
+
+--- What a column has for a sample; nil where there is no column, or false in it.
+local function sample_of(bench, column, i)
+  local values = bench.samples[column]
+  return values and values[i] or nil
+end
+
+--- A span from one nanosecond to another.
+local function add_span(events, lane, name, from, to, arguments)
+  events[#events + 1] = { ph = "X", name = name, cat = lane == HOST and "host" or "device",
+    pid = events.pid, tid = lane, ts = from / 1e3, dur = (to - from) / 1e3, args = arguments }
+end
+
+local function add_counter(events, at, launches)
+  if events.counted == at then
+    events[events.counter].args.launches = launches -- one value at one time: the later one
+    return
+  end
+  events[#events + 1] = { ph = "C", name = "in flight", pid = events.pid, tid = HOST, ts = at / 1e3,
+    args = { launches = launches } }
+  events.counted, events.counter = at, #events
+end
+
+local function add_metadata(events, name, lane, value)
+  local key = type(value) == "string" and "name" or "sort_index"
+  events[#events + 1] = { ph = "M", name = name, pid = events.pid, tid = lane,
+    args = { [key] = value } }
+end
+
+local function add_names(events, run)
+  local policy = run.bench.policy and run.bench.policy.name
+  add_metadata(events, "process_name", HOST, run.bench.name
+    .. (run.label ~= "" and ", " .. run.label or "") .. (policy and " [" .. policy .. "]" or ""))
+  add_metadata(events, "thread_name", HOST, "host")
+  add_metadata(events, "thread_sort_index", HOST, HOST)
+  add_metadata(events, "thread_name", DEVICE, tables.device_of(run.bench) or "device")
+  add_metadata(events, "thread_sort_index", DEVICE, DEVICE)
+end
+
+--- The launches of the only sample, one behind the other, as far as its enqueue time goes.
+local function add_launches(events, bench, from, to)
+  for i, seconds in ipairs(bench.launches) do
+    local stop = from + nanoseconds(seconds)
+    if stop > to then
+      return
+    end
+    add_span(events, HOST, "launch", from, stop, { launch = i })
+    from = stop
+  end
+end
+
+--- One sample from the nanosecond it starts at; returns where it ends.
+local function add_sample(events, bench, i, start)
+  local enqueued = start + nanoseconds(sample_of(bench, "enqueue", i))
+  local wall = sample_of(bench, "wall", i)
+  local done = wall and start + nanoseconds(wall)
+    or enqueued + nanoseconds(sample_of(bench, "sync", i))
+  done = math.max(done, enqueued)
+  add_span(events, HOST, "sample", start, done, { sample = i,
+    operations = sample_of(bench, "ops", i), slots = sample_of(bench, "slots", i) })
+  add_span(events, HOST, "enqueue", start, enqueued)
+  if bench.launches and #bench.samples.enqueue == 1 then
+    add_launches(events, bench, start, enqueued)
+  end
+  add_span(events, HOST, "synchronize", enqueued, done)
+  local device = sample_of(bench, "device", i)
+  if device then
+    local from = math.max(done - nanoseconds(device), events.device_free)
+    events.device_free = from + nanoseconds(device)
+    add_span(events, DEVICE, bench.name, from, events.device_free, { sample = i })
+  end
+  add_counter(events, start, 0)
+  add_counter(events, enqueued, sample_of(bench, "inflight", i) or 0)
+  add_counter(events, done, 0)
+  return done
+end
+
+--- When the sample starts, in nanoseconds since the first one; never before the last one's end.
+local function start_of(bench, i, free)
+  local starts = bench.samples.start
+  if not starts then
+    return free
+  end
+  return math.max(free, nanoseconds(starts[i] - starts[1]))
+end
+
+local function events_of(run, pid)
+  local bench = run.bench
+  local events = { pid = pid, device_free = 0 }
+  add_names(events, run)
+  local free = 0
+  for i = 1, #(bench.samples and bench.samples.enqueue or {}) do
+    free = add_sample(events, bench, i, start_of(bench, i, free))
+  end
+  return events
+end
+
+local key_order = { "ph", "name", "cat", "pid", "tid", "ts", "dur" }
+
+return {
+  name = "trace",
+
+  row = function(state, record)
+    local lines = {}
+    for _, run in ipairs(runs.of(record)) do
+      if run.bench then
+        state.pid = (state.pid or 0) + 1
+        state.laid_out = state.laid_out or not (run.bench.samples or {}).start
+        for _, event in ipairs(events_of(run, state.pid)) do
+          lines[#lines + 1] = json.encode(event, key_order)
+        end
+      end
+    end
+    if #lines == 0 then
+      return ""
+    end
+    local opening = state.open and ",\n" or '{"traceEvents":[\n'
+    state.open = true
+    return opening .. table.concat(lines, ",\n")
+  end,
+
+  finish = function(state)
+    local data = json.encode {
+      device_lane = "drawn so that work ends when synchronize returned: the device's clock tells "
+        .. "how long, not when",
+      host_lane = state.laid_out and "samples are laid end to end: when each started was not kept"
+        or "samples lie where they were on the host's clock",
+    }
+    return (state.open and "\n" or '{"traceEvents":[\n')
+      .. '],"displayTimeUnit":"ns","otherData":' .. data .. "}\n"
+  end,
+}
