@@ -158,7 +158,8 @@ local environment_fields = { "driver", "tidelock", "lua", "device" }
 local function add_changes(changed, seen, new, old)
   local a, b = new.environment or {}, old.environment or {}
   for _, field in ipairs(environment_fields) do
-    local change = ("%s: %s against %s"):format(field, tostring(a[field]), tostring(b[field]))
+    local change = ("%s: %s against %s"):format(field, tostring(a[field] or "unknown"),
+      tostring(b[field] or "unknown"))
     if a[field] ~= b[field] and not seen[change] then
       seen[change] = true
       changed[#changed + 1] = change

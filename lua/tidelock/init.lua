@@ -2,7 +2,6 @@
 -- work was done. The device layer is tidelock.core, declared in core.d.lua.
 local check = require "tidelock.check"
 local core = require "tidelock.core"
-local result = require "tidelock.result"
 
 ---@class tidelock: tidelock.core
 local gpu = {}
@@ -50,7 +49,15 @@ function gpu.await(object)
 end
 
 gpu.allclose = check.allclose
-gpu.read_results = result.read
+
+--- Reads the records of a file of JSON lines, as record:json(path) writes them: see
+--- tidelock.result, which is loaded at the first use. Raises code "io" for a file that can't be
+--- read, or is no such file, and "unsupported" for records of another schema.
+---@param path string
+---@return tidelock.record[]
+function gpu.read_results(path)
+  return require "tidelock.result".read(path)
+end
 
 --- Checks c = op(a) * op(b) by Freivalds' method, in n^2 operations: see tidelock.check.
 ---@param a tidelock.buffer

@@ -64,7 +64,7 @@ end
 ---@field x table an axis: see tidelock.report.axis
 ---@field y table
 ---@field series { title: string?, style: string, points: number[][] }[] style: a name in `styles`
----@field lines { x: number?, y: number?, label: string? }[]? across the whole figure
+---@field lines { x: number?, y: number?, label: string? }[]? across the figure; label: with x
 ---@field bands { x: number[]?, y: number[]? }[]? shaded from low to high
 
 --- How gnuplot draws a series: the columns of its points, and the rest of the plot command.
@@ -84,38 +84,44 @@ local function gnuplot_string(text)
   return "'" .. text:gsub("%c", " "):gsub("'", "''") .. "'"
 end
 
+local function number(value)
+  return json.number(value + 0.0) -- a float: gnuplot divides integers as C does
+end
+
 local function add_axis(lines, name, ticked)
   if ticked.log then
     lines[#lines + 1] = "set logscale " .. name
   end
-  lines[#lines + 1] = ("set %srange [%s:%s]"):format(name, json.number(ticked.low + 0.0),
-    json.number(ticked.high + 0.0))
+  lines[#lines + 1] = ("set %srange [%s:%s]"):format(name, number(ticked.low), number(ticked.high))
   local ticks = {}
   for i, value in ipairs(ticked.ticks) do
-    ticks[i] = gnuplot_string(ticked.labels[i]) .. " " .. json.number(value + 0.0)
+    ticks[i] = gnuplot_string(ticked.labels[i]) .. " " .. number(value)
   end
   lines[#lines + 1] = ("set %stics (%s)"):format(name, table.concat(ticks, ", "))
 end
 
+--- Lines across the figure; the label of an upright one stands above the frame.
 local function add_lines(lines, figure)
   for _, line in ipairs(figure.lines or {}) do
-    local at = json.number((line.x or line.y) + 0.0)
-    local from = line.x and at .. ", graph 0" or "graph 0, first " .. at
-    local to = line.x and at .. ", graph 1" or "graph 1, first " .. at
-    lines[#lines + 1] = ("set arrow from first %s to first %s nohead dashtype 2")
-      :format(from, to):gsub("first graph", "graph")
+    local ends = line.x and "first %s, graph 0 to first %s, graph 1"
+      or "graph 0, first %s to graph 1, first %s"
+    local at = number(line.x or line.y)
+    lines[#lines + 1] = ("set arrow from %s nohead front dashtype 2"):format(ends:format(at, at))
     if line.label then
-      lines[#lines + 1] = ("set label %s at %s offset 0.5, -0.8"):format(gnuplot_string(line.label),
-        line.x and "first " .. at .. ", graph 1" or "graph 0, first " .. at)
+      lines[#lines + 1] = ("set label %s at first %s, graph 1.04 center"):format(
+        gnuplot_string(line.label), at)
     end
   end
+end
+
+--- Shaded stretches of an axis.
+local function add_bands(lines, figure)
   for i, band in ipairs(figure.bands or {}) do
-    local low, high = json.number((band.x or band.y)[1] + 0.0),
-      json.number((band.x or band.y)[2] + 0.0)
+    local range = band.x or band.y
     local area = band.x and "first %s, graph 0 to first %s, graph 1"
       or "graph 0, first %s to graph 1, first %s"
     lines[#lines + 1] = ("set object %d rectangle from %s behind fillstyle solid 0.15 noborder "
-      .. "fillcolor rgb '#d08000'"):format(i, area:format(low, high))
+      .. "fillcolor rgb '#d08000'"):format(i, area:format(number(range[1]), number(range[2])))
   end
 end
 
@@ -135,7 +141,7 @@ local function add_data(lines, index, points)
     if is_finite(point) then
       local cells = {}
       for i, value in ipairs(point) do
-        cells[i] = json.number(value)
+        cells[i] = number(value)
       end
       lines[#lines + 1] = table.concat(cells, " ")
     end
@@ -151,12 +157,14 @@ function plot.script(figure)
     "set encoding utf8",
     "set terminal svg size 800,450 noenhanced background rgb 'white'",
     "set grid",
-    "set title " .. gnuplot_string(figure.title),
+    "set boxwidth 0.4",
+    "set title " .. gnuplot_string(figure.title) .. " offset 0, 0.8",
     "set xlabel " .. gnuplot_string(figure.xlabel),
     "set ylabel " .. gnuplot_string(figure.ylabel),
   }
   add_axis(lines, "x", figure.x)
   add_axis(lines, "y", figure.y)
+  add_bands(lines, figure)
   add_lines(lines, figure)
   local commands, titled = {}, false
   for i, series in ipairs(figure.series) do
@@ -166,7 +174,7 @@ function plot.script(figure)
     titled = titled or series.title ~= nil
     commands[i] = ("$data%d using %s %s %s"):format(i, style[1], style[2], title)
   end
-  lines[#lines + 1] = titled and "set key outside right top" or "set key off"
+  lines[#lines + 1] = titled and "set key below\nset bmargin 6" or "set key off"
   lines[#lines + 1] = "plot " .. table.concat(commands, ", ")
   return table.concat(lines, "\n") .. "\n"
 end

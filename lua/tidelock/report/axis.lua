@@ -46,7 +46,7 @@ end
 --- Powers of ten, with 2 and 5 times each where there are few.
 local function logarithmic(low, high, kind)
   local decades = math.log(high / low, 10)
-  local mantissas = decades > 3 and { 1 } or { 1, 2, 5 }
+  local mantissas = decades > 2.1 and { 1 } or { 1, 2, 5 }
   local ticks = {}
   for power = math.floor(math.log(low, 10)), math.ceil(math.log(high, 10)) do
     for _, mantissa in ipairs(mantissas) do
@@ -74,6 +74,17 @@ function axis.of(low, high, options)
     return logarithmic(low, high, options.kind)
   end
   return linear(low, high, options.kind)
+end
+
+--- Puts the ticks at these values, where they are few: a sweep's sizes.
+---@param ticked table an axis
+---@param values number[]
+---@return table ticked
+function axis.at(ticked, values)
+  if #values <= 12 then
+    ticked.ticks, ticked.labels = values, number_labels(values)
+  end
+  return ticked
 end
 
 --- An axis of names, at 1, 2, and so on.

@@ -93,14 +93,22 @@ local function bars_of(values, back)
   end
   local bars = {}
   for i, number in ipairs(tally) do
-    local from, to = back(low + (i - 1) * range / count), back(low + i * range / count)
-    bars[i] = { (from + to) / 2, number, from, to, 0, number }
+    if number > 0 then
+      local from, to = back(low + (i - 1) * range / count), back(low + i * range / count)
+      bars[#bars + 1] = { (from + to) / 2, number, from, to, 0, number }
+    end
   end
   return bars
 end
 
 local function same(value)
   return value
+end
+
+local function counts_axis(bars)
+  local counts = axis.of(0, select(2, range_of(bars, { 2 })), { kind = "number" })
+  counts.low = 0
+  return counts
 end
 
 --- A histogram; on a logarithmic axis where the samples span more than a decade.
@@ -120,7 +128,7 @@ local function distribution_figure(bench)
   local interval = headline.interval
   return { title = "Distribution: " .. title_of(bench),
     x = axis_of(bars, { 3, 4 }, { kind = "seconds", log = wide }),
-    y = axis.of(0, select(2, range_of(bars, { 2 })), { kind = "number" }),
+    y = counts_axis(bars),
     xlabel = headline.name .. " of an operation, seconds",
     ylabel = ("samples (of %d)"):format(#values), series = { { style = "bars", points = bars } },
     lines = { { x = headline.value, label = headline.name:find(",") and headline.name
@@ -221,7 +229,7 @@ local function sweep_figure(record)
   return { title = ("Time against %s%s%s"):format(record.axes[size][1],
       device and " on " .. device or "",
       bench.policy and bench.policy.name and ", policy " .. bench.policy.name or ""),
-    x = axis_of(points, { 1 }, { kind = "number", log = true }),
+    x = axis.at(axis_of(points, { 1 }, { kind = "number", log = true }), record.axes[size][2]),
     y = axis_of(points, { 3, 4 }, seconds_log), xlabel = record.axes[size][1],
     ylabel = clocks.headline(bench).name .. " of an operation, seconds", series = series }
 end

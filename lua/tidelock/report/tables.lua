@@ -167,24 +167,39 @@ local function verdict_text(ratio)
   return ratio.verdict
 end
 
+local function add_column(block, title, cells)
+  block.header[#block.header + 1] = title
+  for i, row in ipairs(block.rows) do
+    row[#row + 1] = cells[i]
+  end
+end
+
+local function add_ratios(block, record)
+  local ratio_to_first = ratios_of(record)
+  local ratios, intervals, verdicts = { "1" }, { "" }, { "" }
+  for i = 2, #block.rows do
+    local ratio = ratio_to_first(i)
+    ratios[i], intervals[i] = ratio_text(ratio.ratio, ratio.ci)
+    verdicts[i] = verdict_text(ratio)
+  end
+  add_column(block, "ratio", ratios)
+  add_column(block, "95 % interval", intervals)
+  add_column(block, "verdict", verdicts)
+end
+
 local function compare_table(record)
   local list = runs.of(record)
-  local clock = in_common(list, clock_of) or "time"
-  local block = { rows = {}, notes = {}, header = { "name", clock, "95 % interval", "ratio",
-    "95 % interval", "verdict" } }
+  local clock = in_common(list, clock_of)
+  local block = { header = {}, rows = {}, notes = {} }
   block.title = ("comparison%s, %s rounds; ratios of %s to '%s'"):format(setting_of(list),
-    record.rounds or "?", clock, record.names[1])
-  local ratio_to_first = ratios_of(record)
-  for i, run in ipairs(list) do
-    local value, interval = clocks.measured(run.bench)
-    local ratio = ratio_to_first(i)
-    local row = { record.names[i], value, interval or "", "1", "", "" }
-    if ratio then
-      row[4], row[5] = ratio_text(ratio.ratio, ratio.ci)
-      row[6] = verdict_text(ratio)
-    end
-    block.rows[i] = row
+    record.rounds or "?", clock or "time", record.names[1])
+  for i = 1, #list do
+    block.rows[i] = {}
   end
+  add_column(block, "name", record.names)
+  fill_columns(block, list, { name = true, device = in_common(list, tables.device_of),
+    policy = in_common(list, policy_of), clock = clock })
+  add_ratios(block, record)
   if record.floor then
     block.notes[1] = ("noise floor: '%s' against itself %s (%s)"):format(record.names[1],
       ratio_text(record.floor.ratio, record.floor.ci))

@@ -144,11 +144,12 @@ local function add_policy(lines, bench)
   if policy.block then
     parts[#parts + 1] = "blocked until all is queued"
   end
-  if bench.call_cost then
-    parts[#parts + 1] = "an empty call costs " .. units.seconds(bench.call_cost)
-  end
   if #parts > 0 then
     lines[#lines + 1] = "  " .. table.concat(parts, ", ")
+  end
+  if bench.call_cost then
+    lines[#lines + 1] = ("  an empty call costs %s%s"):format(units.seconds(bench.call_cost),
+      bench.setup and "; setup and warm-up took " .. units.seconds(bench.setup) or "")
   end
 end
 
