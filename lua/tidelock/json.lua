@@ -79,8 +79,7 @@ local function keys_of(object, path, rank)
   local keys = {}
   for key in next, object do
     if type(key) ~= "string" then
-      return nil, ("%s has the key %s: an array without holes, or keys that are strings, wanted")
-        :format(path_of(path), tostring(key))
+      return nil, path_of(path) .. " is neither an array without holes nor a table of names"
     elseif not utf8.len(key) then
       return nil, ("%s has the key %q, which is not UTF-8"):format(path_of(path), key)
     elseif key == "$float" or key == "$bytes" then
@@ -208,13 +207,13 @@ local function decode_escape(text, position)
   if plain then
     return plain, position + 1
   end
-  local unit = tonumber(text:match("^u(%x%x%x%x)", position), 16)
+  local unit = tonumber(text:match("^u(%x%x%x%x)", position) or "", 16)
   if not unit then
     fault(text, position - 1, "an escape that JSON does not have")
   elseif unit < 0xd800 or unit > 0xdfff then
     return utf8.char(unit), position + 5
   end
-  local low = tonumber(text:match("^\\u(%x%x%x%x)", position + 5), 16)
+  local low = tonumber(text:match("^\\u(%x%x%x%x)", position + 5) or "", 16)
   if unit > 0xdbff or not low or low < 0xdc00 or low > 0xdfff then
     fault(text, position - 1, "half of a surrogate pair")
   end

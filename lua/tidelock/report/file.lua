@@ -16,16 +16,16 @@ local function check_path(path)
   end
 end
 
+--- Whether the path is a device: renaming a file onto it would replace it.
+local function is_device(path)
+  return path:find("^/dev/") or path:find("^/proc/")
+end
+
 --- Writes, flushes and closes. Returns nil and the system's reason where that fails.
 local function fill(handle, text)
   local ok, reason = handle:write(text)
   local closed, late = handle:close()
   return ok and closed, reason or late
-end
-
---- Whether the path is a device: renaming a file onto it would replace it.
-local function is_device(path)
-  return path:find("^/dev/") or path:find("^/proc/")
 end
 
 --- Makes the file, or replaces it in one step: after a failure the old one is as it was. Not so
@@ -53,16 +53,18 @@ function file.replace(path, text)
   end
 end
 
---- The first line and the last byte of a file; nil where there is none, or it is empty.
+--- The first line (of 4096 bytes at most: a CSV's header) and the last byte of a file; nil where
+--- there is none, it is empty or it is a device.
 ---@param path string
 ---@return string? first, string? last
 function file.ends(path)
   check_path(path)
-  local handle = io.open(path, "rb")
+  local handle = not is_device(path) and io.open(path, "rb")
   if not handle then
     return nil
   end
-  local first = handle:read("l")
+  local first = handle:read(4096)
+  first = first and first:match("^[^\n]*")
   local last = first and handle:seek("end", -1) and handle:read(1)
   handle:close()
   return first, last or nil
