@@ -37,6 +37,9 @@ end
 ---@param interval { low: number, high: number }?
 ---@return string value, string? interval
 function units.measured(value, interval)
+  if value ~= value then
+    return "nan"
+  end
   local divisor, unit = units.scale(value)
   local half_width = interval and (interval.high - interval.low) / 2 / divisor or 0
   if not (half_width < math.huge and math.abs(value) < math.huge) then -- NaN too

@@ -307,6 +307,17 @@ describe("result.read", function()
     end)
   end)
 
+  it("is gpu.read_results, which names the script's line too", function()
+    local gpu = require "tidelock"
+    with_path(function(path)
+      records.compare():json(path)
+      assert.same({ records.compare() }, gpu.read_results(path))
+    end)
+    local raised = raised_by(function() gpu.read_results("/nonexistent") end)
+    assert.matches("result_spec.lua:%d+: /nonexistent: No such file or directory$",
+      tostring(raised))
+  end)
+
   it("names the path and the reason where a file can't be read", function()
     assert.equal("/nonexistent: No such file or directory",
       raised_by(function() result.read("/nonexistent") end).message)
