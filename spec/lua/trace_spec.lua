@@ -93,6 +93,13 @@ describe("record:trace", function()
     }, names)
   end)
 
+  it("stays sound where clocks went wrong, and for names that are not UTF-8", function()
+    local trace = assert_sound(records.bench { name = "\xffa", samples = {
+      enqueue = { 0 / 0, -1e-6, 4e-6 }, wall = { math.huge, 2e-6, 1e-6 },
+      device = { -1e-6, 0 / 0, 5e-6 }, start = { 3, 2, 4 } } })
+    assert.same({ "?a 0 0", "?a 2 0", "?a 999999 5" }, events_of(trace, "X", 2))
+  end)
+
   it("is sound without any samples, and for a record without benches", function()
     local bare = records.bench()
     bare.samples = nil

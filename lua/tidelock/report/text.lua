@@ -121,6 +121,20 @@ local function add_rates(lines, bench)
   end
 end
 
+--- Where launches began to wait, unless a warning says it.
+local function add_knee(lines, bench)
+  local knee = bench.knee
+  for _, warning in ipairs(bench.warnings or {}) do
+    knee = warning.code ~= "W-BACKPRESSURE" and knee or nil
+  end
+  if knee then
+    lines[#lines + 1] = ("  launches 1-%d cost %s each; from %d on each waits %s for a free slot "
+      .. "[enqueue time]%s"):format(knee.first - 1, units.seconds(knee.before), knee.first,
+      units.seconds(knee.after),
+      knee.predicted and (", predicted from %.0f"):format(knee.predicted) or "")
+  end
+end
+
 --- What calibration says of the policy, and the corrected value beside the raw one.
 local function add_calibration(lines, bench)
   local calibration = bench.calibration
@@ -161,6 +175,7 @@ local function bench_lines(bench)
     bench.where and " [" .. place_of(bench.where):gsub(": $", "") .. "]" or "") }
   add_clocks(lines, bench)
   add_rates(lines, bench)
+  add_knee(lines, bench)
   add_calibration(lines, bench)
   add_policy(lines, bench)
   return lines

@@ -13,8 +13,17 @@ local tables = require "tidelock.report.tables"
 
 local HOST, DEVICE = 1, 2 -- lanes: thread ids within a bench's process
 
+--- Whole nanoseconds; 0 for what is no time: nothing, NaN, infinities and less than 0.
 local function nanoseconds(seconds)
-  return math.floor((seconds or 0) * 1e9 + 0.5)
+  if not seconds or seconds ~= seconds or seconds < 0 or seconds > 1e9 then
+    return 0
+  end
+  return math.floor(seconds * 1e9 + 0.5)
+end
+
+--- A name as JSON; bytes that are not UTF-8 become question marks.
+local function name_of(text)
+  return json.encode(utf8.len(text) and text or (text:gsub("[\128-\255]", "?")))
 end
 
 --- What a column has for a sample; nil where there is no column, or false in it.
@@ -23,26 +32,30 @@ local function sample_of(bench, column, i)
   return values and values[i] or nil
 end
 
---- A span from one nanosecond to another.
+--- Nanoseconds as the text of microseconds: exact, and in no locale.
+local function microseconds(ns)
+  return ("%d.%03d"):format(ns // 1000, ns % 1000)
+end
+
+--- A span from one nanosecond to another. Events are kept as text: there are many.
 local function add_span(events, lane, name, from, to, arguments)
-  events[#events + 1] = { ph = "X", name = name, cat = lane == HOST and "host" or "device",
-    pid = events.pid, tid = lane, ts = from / 1e3, dur = (to - from) / 1e3, args = arguments }
+  events[#events + 1] = ('{"ph":"X","name":%s,"cat":"%s","pid":%d,"tid":%d,"ts":%s,"dur":%s%s}')
+    :format(name, lane == HOST and "host" or "device", events.pid, lane, microseconds(from),
+      microseconds(to - from), arguments and ',"args":' .. json.encode(arguments) or "")
 end
 
 local function add_counter(events, at, launches)
-  if events.counted == at then
-    events[events.counter].args.launches = launches -- one value at one time: the later one
-    return
-  end
-  events[#events + 1] = { ph = "C", name = "in flight", pid = events.pid, tid = HOST, ts = at / 1e3,
-    args = { launches = launches } }
-  events.counted, events.counter = at, #events
+  -- One value at one time: the later one takes the place of the earlier.
+  local place = events.counted == at and events.counter or #events + 1
+  events[place] = ('{"ph":"C","name":"in flight","pid":%d,"tid":%d,"ts":%s,"args":{"launches":%s}}')
+    :format(events.pid, HOST, microseconds(at), json.number(launches))
+  events.counted, events.counter = at, place
 end
 
 local function add_metadata(events, name, lane, value)
   local key = type(value) == "string" and "name" or "sort_index"
-  events[#events + 1] = { ph = "M", name = name, pid = events.pid, tid = lane,
-    args = { [key] = value } }
+  events[#events + 1] = ('{"ph":"M","name":"%s","pid":%d,"tid":%d,"args":{"%s":%s}}')
+    :format(name, events.pid, lane, key, type(value) == "string" and name_of(value) or value)
 end
 
 local function add_names(events, run)
@@ -62,7 +75,7 @@ local function add_launches(events, bench, from, to)
     if stop > to then
       return
     end
-    add_span(events, HOST, "launch", from, stop, { launch = i })
+    add_span(events, HOST, '"launch"', from, stop, { launch = i })
     from = stop
   end
 end
@@ -74,18 +87,18 @@ local function add_sample(events, bench, i, start)
   local done = wall and start + nanoseconds(wall)
     or enqueued + nanoseconds(sample_of(bench, "sync", i))
   done = math.max(done, enqueued)
-  add_span(events, HOST, "sample", start, done, { sample = i,
+  add_span(events, HOST, '"sample"', start, done, { sample = i,
     operations = sample_of(bench, "ops", i), slots = sample_of(bench, "slots", i) })
-  add_span(events, HOST, "enqueue", start, enqueued)
+  add_span(events, HOST, '"enqueue"', start, enqueued)
   if bench.launches and #bench.samples.enqueue == 1 then
     add_launches(events, bench, start, enqueued)
   end
-  add_span(events, HOST, "synchronize", enqueued, done)
+  add_span(events, HOST, '"synchronize"', enqueued, done)
   local device = sample_of(bench, "device", i)
   if device then
     local from = math.max(done - nanoseconds(device), events.device_free)
     events.device_free = from + nanoseconds(device)
-    add_span(events, DEVICE, bench.name, from, events.device_free, { sample = i })
+    add_span(events, DEVICE, name_of(bench.name), from, events.device_free, { sample = i })
   end
   add_counter(events, start, 0)
   add_counter(events, enqueued, sample_of(bench, "inflight", i) or 0)
@@ -113,8 +126,6 @@ local function events_of(run, pid)
   return events
 end
 
-local key_order = { "ph", "name", "cat", "pid", "tid", "ts", "dur" }
-
 return {
   name = "trace",
 
@@ -125,7 +136,7 @@ return {
         state.pid = (state.pid or 0) + 1
         state.laid_out = state.laid_out or not (run.bench.samples or {}).start
         for _, event in ipairs(events_of(run, state.pid)) do
-          lines[#lines + 1] = json.encode(event, key_order)
+          lines[#lines + 1] = event
         end
       end
     end
