@@ -71,7 +71,8 @@ matmul on cuda:0 (NVIDIA H200), policy cold [bench.lua:12]
   it("says where launches began to wait, unless a warning does", function()
     local knee = { first = 1029, before = 20e-6, after = 5e-3, predicted = 1028.4 }
     assert.matches("\n  launches 1-1028 cost 20 us each; from 1029 on each waits 5 ms for a free "
-      .. "slot [enqueue time], predicted from 1028\n", tostring(records.bench { knee = knee }), 1, true)
+      .. "slot [enqueue time], predicted from 1028\n", tostring(records.bench { knee = knee }), 1,
+      true)
     assert.is_nil(tostring(records.bench { knee = knee, warnings = { warning("W-BACKPRESSURE") } })
       :find("launches 1-", 1, true))
   end)
