@@ -184,15 +184,16 @@ typedef struct tl_properties {
 } tl_properties;
 
 typedef struct tl_memory_info {
-  int64_t live;    /* bytes held by open buffers */
-  int64_t peak;    /* the highest that live has been */
-  int64_t cached;  /* bytes kept back by the allocator */
-  int64_t pending; /* bytes of closed buffers that queued work still uses */
-  int64_t free;    /* bytes that may still be allocated */
-  int64_t total;   /* bytes the device has */
-  int64_t limit;   /* bytes that buffers may hold */
-  int64_t buffers; /* open buffers with memory of their own */
-  int64_t objects; /* memory of buffers, views, streams, events, gates */
+  int64_t live;        /* bytes held by open buffers */
+  int64_t peak;        /* the highest that live has been */
+  int64_t cached;      /* bytes kept back by the allocator */
+  int64_t pending;     /* bytes of closed buffers that queued work still uses */
+  int64_t free;        /* bytes that may still be allocated */
+  int64_t total;       /* bytes the device has */
+  int64_t limit;       /* bytes that buffers may hold */
+  int64_t buffers;     /* open buffers with memory of their own */
+  int64_t objects;     /* memory of buffers, views, streams, events, gates */
+  int64_t allocations; /* buffers with memory of their own, ever made */
 } tl_memory_info;
 
 /* One stream's place at the moment of a stamp (tl_device_stamp). Number 0
@@ -315,6 +316,10 @@ tl_status tl_device_sleep(tl_device *device, double seconds, tl_error *error);
 tl_status tl_device_stamp(tl_device *device, int64_t *nanoseconds,
                           tl_mark *marks, int32_t room, int32_t *count,
                           tl_error *error);
+/* The clock that stamps are read from: nanoseconds since some moment. */
+int64_t tl_device_time(tl_device *device);
+/* Launches made so far, on streams that are gone too. */
+uint64_t tl_device_launches(tl_device *device);
 /* The stream used where none is given: an ordinary one. A new reference. */
 tl_status tl_device_default_stream(tl_device *device, tl_stream **stream,
                                    tl_error *error);
@@ -437,6 +442,7 @@ tl_status tl_stream_done(tl_stream *stream, bool *done, tl_error *error);
 /* Launches made and not complete: between *least and *most. */
 tl_status tl_stream_inflight(tl_stream *stream, int64_t *least, int64_t *most,
                              tl_error *error);
+uint64_t tl_stream_launches(const tl_stream *stream); /* made so far */
 /* Waits until one more launch or timed record (slot), or else one more gate or
  * wait for an event, would not wait for its place in the queue. */
 tl_status tl_stream_reserve(tl_stream *stream, bool slot, double seconds,

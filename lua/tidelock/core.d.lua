@@ -149,6 +149,7 @@ local core = {}
 ---@field limit integer bytes that buffers may hold
 ---@field buffers integer open buffers with memory of their own
 ---@field objects integer buffers, views, streams, events and gates alive
+---@field allocations integer buffers with memory of their own that were ever made
 
 --- What the device does not have is absent.
 ---@class tidelock.properties
@@ -243,6 +244,12 @@ function core.on_warning(handler) end
 ---@return tidelock.faults
 function core.faults() end
 
+--- Adds methods, written in Lua, to a class, in this Lua state. A method that was added in the same
+--- way is replaced; one of the C module raises. It is how tidelock adds its own.
+---@param class string "device", "buffer", ...
+---@param methods table<string, function>
+function core.extend(class, methods) end
+
 -- ---- devices --------------------------------------------------------------------------------
 
 --- One processor with its memory and its streams.
@@ -277,6 +284,15 @@ function device:last_cleanup_error() end
 --- flight.
 ---@return tidelock.stamp
 function device:now() end
+
+--- Reads the clock that stamps are read from, and nothing else: seconds since some moment. Cheaper
+--- than a stamp, and without its warnings.
+---@return number seconds
+function device:clock() end
+
+--- Returns how many launches have been made on the device so far, on all streams.
+---@return integer
+function device:launches() end
 
 --- Waits until all streams of the device have done what was enqueued so far.
 ---@param seconds number? a time limit of at least 0; default: none
@@ -506,6 +522,10 @@ function stream:done() end
 ---@return integer least
 ---@return integer most
 function stream:inflight() end
+
+--- Returns how many launches have been made on the stream so far.
+---@return integer
+function stream:launches() end
 
 --- Records the event behind all that was enqueued so far; without one, a new event with timing.
 --- Takes a slot of the queue where the event has timing.

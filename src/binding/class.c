@@ -6,6 +6,7 @@
 #include "binding/binding.h"
 
 #include <stddef.h>
+#include <string.h>
 
 static const char *const class_names[] = {
     [TL_DEVICE] = "device", [TL_BUFFER] = "buffer",   [TL_STREAM] = "stream",
@@ -104,6 +105,49 @@ void *tl_checkobject(lua_State *L, int arg, tl_class class) {
                   lua_pushfstring(L, "%s is closed", class_names[class]));
   return handle->object;
 }
+
+/* ---- methods written in Lua ----------------------------------------------
+ */
+
+/* Puts the table of the named class's methods on the stack. */
+static void push_methods(lua_State *L, const char *name) {
+  for (int class = TL_DEVICE; class < TL_STATE; class ++) {
+    if (strcmp(name, class_names[class]) != 0)
+      continue;
+    lua_pushvalue(L, lua_upvalueindex(class));
+    lua_getfield(L, -1, "__index");
+    lua_remove(L, -2);
+    return;
+  }
+  luaL_argerror(L, 1, lua_pushfstring(L, "no class is called '%s'", name));
+}
+
+/* extend(class, methods): what C has defined stays; a method that Lua has
+ * defined is replaced, so that a module can be loaded twice. */
+static int class_extend(lua_State *L) {
+  tl_checkcount(L, 2);
+  push_methods(L, luaL_checkstring(L, 1));
+  luaL_checktype(L, 2, LUA_TTABLE);
+  for (lua_pushnil(L); lua_next(L, 2) != 0; lua_pop(L, 1)) {
+    if (lua_type(L, -2) != LUA_TSTRING || !lua_isfunction(L, -1))
+      return luaL_argerror(L, 2, "functions by name wanted");
+    lua_pushvalue(L, -2);
+    lua_rawget(L, 3);
+    if (lua_iscfunction(L, -1))
+      return luaL_argerror(L, 2,
+                           lua_pushfstring(L, "%s has a method '%s'",
+                                           lua_tostring(L, 1),
+                                           lua_tostring(L, -3)));
+    lua_pop(L, 1);
+    lua_pushvalue(L, -2);
+    lua_pushvalue(L, -2);
+    lua_rawset(L, 3);
+  }
+  return 0;
+}
+
+static const luaL_Reg class_functions[] = {{"extend", class_extend},
+                                           {NULL, NULL}};
 
 /* ---- the module ---------------------------------------------------------- */
 
@@ -204,6 +248,7 @@ int luaopen_tidelock_core(lua_State *L) {
   add_functions(L, 1, tl_matmul_functions);
   add_functions(L, 1, tl_warning_functions);
   add_functions(L, 1, tl_faults_functions);
+  add_functions(L, 1, class_functions);
   lua_pushstring(L, tl_version());
   lua_setfield(L, -2, "version");
   lua_pushvalue(L, -1);

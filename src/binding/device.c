@@ -412,7 +412,7 @@ static int device_memory(lua_State *L) {
   tl_error error;
   tl_check(L, tl_device_memory(check_device(L), &info, &error), &error);
   tl_report_cleanup(L, lua_touserdata(L, 1));
-  lua_createtable(L, 0, 9);
+  lua_createtable(L, 0, 10);
   set_integer(L, "live", info.live);
   set_integer(L, "peak", info.peak);
   set_integer(L, "cached", info.cached);
@@ -422,6 +422,18 @@ static int device_memory(lua_State *L) {
   set_integer(L, "limit", info.limit);
   set_integer(L, "buffers", info.buffers);
   set_integer(L, "objects", info.objects);
+  set_integer(L, "allocations", info.allocations);
+  return 1;
+}
+
+/* clock() --> seconds on the clock of stamps: cheaper than a stamp */
+static int device_clock(lua_State *L) {
+  lua_pushnumber(L, (double)tl_device_time(check_device(L)) * 1e-9);
+  return 1;
+}
+
+static int device_launches(lua_State *L) {
+  lua_pushinteger(L, (lua_Integer)tl_device_launches(check_device(L)));
   return 1;
 }
 
@@ -548,6 +560,8 @@ const luaL_Reg tl_device_methods[] = {
     {"is_lost", device_is_lost},
     {"last_cleanup_error", device_last_cleanup_error},
     {"now", tl_stamp_now},
+    {"clock", device_clock},
+    {"launches", device_launches},
     {"synchronize", device_synchronize},
     {"sleep", device_sleep},
     {"matmul_kernels", device_matmul_kernels},

@@ -69,6 +69,11 @@ static int stream_inflight(lua_State *L) {
   return 2;
 }
 
+static int stream_launches(lua_State *L) {
+  lua_pushinteger(L, (lua_Integer)tl_stream_launches(check_stream(L)));
+  return 1;
+}
+
 /* Puts a new event with timing at index 2. */
 static void make_event(lua_State *L) {
   tl_event *event;
@@ -165,11 +170,17 @@ static int stream_eq(lua_State *L) {
 }
 
 const luaL_Reg tl_stream_methods[] = {
-    {"spin", stream_spin},     {"synchronize", stream_synchronize},
-    {"done", stream_done},     {"inflight", stream_inflight},
-    {"record", stream_record}, {"wait_event", stream_wait_event},
-    {"gate", stream_gate},     {"device", stream_device},
-    {"close", stream_close},   {NULL, NULL},
+    {"spin", stream_spin},
+    {"synchronize", stream_synchronize},
+    {"done", stream_done},
+    {"inflight", stream_inflight},
+    {"record", stream_record},
+    {"wait_event", stream_wait_event},
+    {"gate", stream_gate},
+    {"device", stream_device},
+    {"close", stream_close},
+    {"launches", stream_launches},
+    {NULL, NULL},
 };
 
 const luaL_Reg tl_stream_meta[] = {

@@ -354,6 +354,7 @@ tl_status tl_device_memory(tl_device *device, tl_memory_info *info,
   info->free = tl_device_free_memory(device, held, &info->cached);
   info->buffers = atomic_load(&device->buffers);
   info->objects = atomic_load(&device->objects);
+  info->allocations = atomic_load(&device->allocations);
   return TL_OK;
 }
 

@@ -21,10 +21,11 @@ struct tl_device {
   int64_t owner;             /* the process that opened it */
   volatile int *same_process; /* a page that a fork empties in the child */
   _Atomic(tl_object *) retired;
-  atomic_int_least64_t live;    /* bytes held by open buffers */
-  atomic_int_least64_t peak;    /* the highest live has been */
-  atomic_int_least64_t buffers; /* open buffers with memory of their own */
-  atomic_int_least64_t objects; /* everything open */
+  atomic_int_least64_t live;        /* bytes held by open buffers */
+  atomic_int_least64_t peak;        /* the highest live has been */
+  atomic_int_least64_t buffers;     /* open buffers with memory of their own */
+  atomic_int_least64_t objects;     /* everything open */
+  atomic_int_least64_t allocations; /* buffers ever counted in `buffers` */
   atomic_int auto_kernel[TL_MATMUL_TYPE_COUNT]; /* what "auto" is; -1: not
                                                    asked yet */
 

@@ -41,6 +41,7 @@ static bool memory_count(tl_device *device, int64_t nbytes) {
       return false;
   } while (!atomic_compare_exchange_weak(&device->live, &live, live + nbytes));
   atomic_fetch_add(&device->buffers, 1);
+  atomic_fetch_add(&device->allocations, 1);
   return true;
 }
 

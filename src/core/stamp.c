@@ -64,3 +64,16 @@ tl_status tl_device_stamp(tl_device *device, int64_t *nanoseconds,
   pthread_mutex_unlock(&device->lock);
   return TL_OK;
 }
+
+int64_t tl_device_time(tl_device *device) {
+  return tl_device_clock(device, true);
+}
+
+uint64_t tl_device_launches(tl_device *device) {
+  pthread_mutex_lock(&device->lock);
+  uint64_t launches = device->gone_launches;
+  for (tl_stream *s = device->streams; s != NULL; s = s->next)
+    launches += atomic_load(&s->launched);
+  pthread_mutex_unlock(&device->lock);
+  return launches;
+}

@@ -241,6 +241,10 @@ tl_status tl_stream_inflight(tl_stream *stream, int64_t *least, int64_t *most,
   return TL_OK;
 }
 
+uint64_t tl_stream_launches(const tl_stream *stream) {
+  return atomic_load(&stream->launched);
+}
+
 tl_status tl_stream_reserve(tl_stream *stream, bool slot, double seconds,
                             bool *reached, tl_error *error) {
   tl_device *device = stream->object.device;
