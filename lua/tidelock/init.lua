@@ -2,6 +2,7 @@
 -- work was done. The device layer is tidelock.core, declared in core.d.lua.
 local check = require "tidelock.check"
 local core = require "tidelock.core"
+local device = require "tidelock.device"
 
 ---@class tidelock: tidelock.core
 local gpu = {}
@@ -48,6 +49,7 @@ function gpu.await(object)
   end
 end
 
+core.extend("device", device)
 gpu.allclose = check.allclose
 
 --- Reads the records of a file of JSON lines, as record:json(path) writes them: see

@@ -1,10 +1,10 @@
 --- What exists, what is declared and what is specified are the same: the methods
--- in the metatables, the declarations in core.d.lua, and the spec files.
+-- in the metatables, the declarations in core.d.lua and device.lua, and the spec files.
 local gpu = require "tidelock"
 
 local CLASSES = { "device", "buffer", "stream", "event", "gate", "stamp", "faults", "pending" }
 local FUNCTIONS = {
-  "available", "await", "device", "devices", "faults", "matmul", "on_warning", "version",
+  "available", "await", "device", "devices", "extend", "faults", "matmul", "on_warning", "version",
 }
 
 local function read(path)
@@ -37,10 +37,11 @@ end
 --- What core.d.lua declares: methods by class, functions and fields by module,
 -- and for each function the comment above it.
 local function declarations()
-  local path = assert(package.searchpath("tidelock", package.path)):gsub("init%.lua$", "core.d.lua")
+  local folder = assert(package.searchpath("tidelock", package.path)):gsub("init%.lua$", "")
   local methods, functions, comments = {}, {}, {}
   local comment, class = {}, nil
-  for line in read(path):gmatch("[^\n]*") do
+  -- device.lua has the device's methods that are written in Lua.
+  for line in (read(folder .. "core.d.lua") .. read(folder .. "device.lua")):gmatch("[^\n]*") do
     local owner, separator, name, parameters = line:match("^function (%w+)([.:])([%w_]+)(%b())")
     class = line:match("^%-%-%-@class tidelock%.([%w_]+)") or class
     local field = line:match("^%-%-%-@field ([%w_]+)")

@@ -1,0 +1,245 @@
+--- What the samples say about themselves: the warnings of a bench, found when it is over.
+local clocks = require "tidelock.report.clocks"
+local operation = require "tidelock.operation"
+local outputs = require "tidelock.outputs"
+local peaks = require "tidelock.peak"
+local standin = require "tidelock.standin"
+local units = require "tidelock.units"
+
+local judge = {}
+
+local rules = {}
+
+function rules.clocks(run, record)
+  local count, which = 0, {}
+  for name, times in pairs(run.sampler.contradictions) do
+    count = count + times
+    which[#which + 1] = name
+  end
+  if count > 0 then
+    table.sort(which)
+    run:warn("E-CLOCKS", { count = count, samples = #record.samples.wall,
+      which = table.concat(which, ", ") })
+  end
+end
+
+function rules.gate(run, record)
+  if run.sampler.timed_out > 0 then
+    run:warn("W-BLOCKTIMEOUT", { count = run.sampler.timed_out, samples = #record.samples.wall,
+      timeout = "1 s" })
+  end
+end
+
+--- An operation that waits for its own work has none in flight when it returns, and took as long.
+function rules.synchronous(run, record)
+  if record.policy.block or not record.device or #record.samples.inflight < 6 then
+    return
+  end
+  for _, count in ipairs(record.samples.inflight) do
+    if count > 0 then
+      return
+    end
+  end
+  local device, enqueue = record.device.median, record.enqueue.median
+  if enqueue > 0.9 * device and device > 20 * (run.null and run.null.wall or 0) then
+    run:warn("W-SYNCLAUNCH", { what = ("an operation of %s returned after %s, nothing in flight")
+      :format(units.seconds(device), units.seconds(enqueue)) })
+  end
+end
+
+--- The clock of a series that was stopped with work in flight.
+function rules.inflight(run, record)
+  local samples = record.samples
+  if record.headline ~= "enqueue" and record.policy.isolation ~= "all" then
+    return
+  end
+  local most, ops = 0, 0
+  for i, count in ipairs(samples.inflight) do
+    if count > most then
+      most, ops = count, samples.slots[i] - 2
+    end
+  end
+  if most > 0 then
+    run:warn("W-INFLIGHT", { inflight = most, made = ops })
+  end
+end
+
+--- Rates that no device of this kind reaches, by the clock that rates are printed of and by the
+--- device's own.
+function rules.impossible(run, record, options)
+  local properties = run.properties
+  local first = operation.is_buffer((options.args or {})[1]) and options.args[1]
+  local given = options.peak or {}
+  local limits = {
+    { record.flops, given.flops or peaks.flops(properties, first and first:dtype() or "float32"),
+      1.02, "FLOP/s" },
+    { record.bytes, given.bytes, 1.05, "B/s" },
+  }
+  for _, limit in ipairs(limits) do
+    local work, peak, margin, unit = table.unpack(limit, 1, 4)
+    for _, key in ipairs { clocks.of_work(record) or "device", "device" } do
+      local statistics = record[key]
+      local rate = work and statistics and statistics.median > 0 and work / statistics.median
+      if rate and peak and rate > margin * peak then
+        run:warn("E-IMPOSSIBLE", { rate = units.rate(rate, unit), peak = units.rate(peak, unit),
+          times = rate / peak, clock = clocks.names[key] })
+      end
+    end
+  end
+end
+
+--- Bytes faster than memory gives them come from the cache, if they are real.
+function rules.cache(run, record, options)
+  local peak = (options.peak or {}).bytes or peaks.bandwidth(run.properties)
+  local statistics = record[record.headline]
+  if record.policy.cache == "warm" or not record.bytes or not peak then
+    return
+  end
+  local rate = record.bytes / statistics.median
+  if rate > 1.05 * peak then
+    run:warn("W-WARMCACHE", { what = ("%s is more than the memory's %s"):format(
+      units.rate(rate, "B/s"), units.rate(peak, "B/s")) })
+  end
+end
+
+--- Operands of one value, where a rate is printed.
+function rules.fill(run, record, options)
+  if not record.flops then
+    return
+  end
+  local is_output = {}
+  for _, buffer in ipairs(run.outputs and run.outputs[1] or {}) do
+    is_output[buffer] = true
+  end
+  local constant = {}
+  for i, buffer in ipairs(options.args or {}) do
+    if operation.is_buffer(buffer) and not is_output[buffer] and buffer:size() > 1 then
+      local values, same = outputs.sample(buffer, 32), true
+      for _, value in ipairs(values) do
+        same = same and value == values[1]
+      end
+      if same then
+        constant[#constant + 1] = ("argument %d is all %g"):format(i, values[1])
+      end
+    end
+  end
+  if #constant > 0 then
+    run:warn("W-FILL", { which = table.concat(constant, ", ") })
+  end
+end
+
+function rules.first_call(run, record)
+  local values = run.sampler:per_operation("wall")
+  if record.policy.warmup.calls == 0 and #values >= 2 and record.wall
+    and values[1] > 5 * record.wall.median then
+    run:warn("W-FIRSTCALL", { first = units.seconds(values[1]),
+      times = values[1] / record.wall.median })
+  end
+end
+
+function rules.idle_gap(run, record)
+  local p = record.policy
+  if p.clock == "events" and not p.block and p.isolation == "each"
+    and record.device and record.device.median < 10 * record.enqueue.median then
+    run:warn("W-IDLEGAP", { device = units.seconds(record.device.median),
+      launch = units.seconds(record.enqueue.median) })
+  end
+end
+
+function rules.overhead(run, record)
+  local null = run.null and run.null[record.headline]
+  local value = record[record.headline].median
+  if null and value * run.count < 10 * null and record.policy.isolation ~= "all" then
+    run:warn("W-OVERHEAD", { value = units.seconds(value * run.count),
+      null = units.seconds(null) })
+  end
+end
+
+--- The series that the headline is taken from, for each operation, in order of time.
+local function series_of(run, record)
+  if record.launches then
+    return record.launches
+  end
+  local key = record.headline
+  return key == "slope" and run.slopes or run.sampler:per_operation(key)
+end
+
+--- What the series does besides scattering: trends, two levels, waves. Nothing is thrown away.
+function rules.series(run, record)
+  local values = series_of(run, record)
+  local statistics = record.launches and record.enqueue or record[record.headline]
+  if #values < 10 or statistics.median <= 0 then
+    return
+  end
+  local trend = standin.trend(values)
+  local percent = 100 * trend.total / statistics.median
+  if math.abs(trend.z) > 3.29 and math.abs(percent) > 0.5 and not record.knee then
+    run:warn("W-DRIFT", { percent = percent, z = trend.z })
+  end
+  local modes = standin.modes(values)
+  if modes and modes.share > 0.85 and modes.gap > 0.02 * statistics.median
+    and math.min(modes.low_share, 1 - modes.low_share) >= 0.05 then
+    run:warn("W-BIMODAL", { low = units.seconds(modes.low), high = units.seconds(modes.high),
+      low_share = 100 * modes.low_share, high_share = 100 - 100 * modes.low_share })
+  elseif statistics.rho > 0.3 then
+    run:warn("W-OSCILLATES", { rho = statistics.rho })
+  end
+end
+
+--- Far values: the first of the series, and how many there are.
+function rules.outliers(run, record)
+  local values = series_of(run, record)
+  local statistics = record.launches and record.enqueue or record[record.headline]
+  local reach = 3 * (statistics.q3 - statistics.q1)
+  if #values < 10 then
+    return
+  elseif values[1] > statistics.q3 + reach and values[1] > 1.02 * statistics.median then
+    run:warn("W-FIRSTSLOW", { first = units.seconds(values[1]),
+      median = units.seconds(statistics.median) })
+  end
+  -- A normal series has 7 in a thousand beyond the mild fences.
+  if statistics.severe > 0.01 * #values and statistics.severe > 1 then
+    run:warn("W-OUTLIERS", { severe = statistics.severe, mild = statistics.mild, n = #values })
+  end
+end
+
+-- Clocks that are read without a system call, in steps of nanoseconds.
+local good_sources = { tsc = true, ["kvm-clock"] = true, arch_sys_counter = true,
+  hyperv_clocksource_tsc_page = true }
+
+function rules.clock_source(run, record)
+  local source = record.environment.clocksource
+  if source and not good_sources[source] then
+    run:warn("W-CLOCKSOURCE", { source = source })
+  end
+end
+
+local throttles = { SwPowerCap = true, HwSlowdown = true, SwThermalSlowdown = true,
+  HwThermalSlowdown = true, HwPowerBrakeSlowdown = true }
+
+function rules.throttle(run)
+  local reasons = {}
+  for name in pairs(run.throttled or {}) do
+    reasons[#reasons + 1] = throttles[name] and name or nil
+  end
+  if #reasons > 0 then
+    table.sort(reasons)
+    run:warn("W-THROTTLE", { reasons = table.concat(reasons, ", ") })
+  end
+end
+
+local order = { "clocks", "gate", "synchronous", "inflight", "impossible", "cache", "fill",
+  "first_call", "idle_gap", "overhead", "throttle", "clock_source", "series",
+  "outliers" }
+
+--- Adds to the warnings of a session what its record shows.
+---@param run tidelock.session
+---@param record tidelock.bench
+---@param options table as bench.run takes
+function judge.record(run, record, options)
+  for _, name in ipairs(order) do
+    rules[name](run, record, options)
+  end
+end
+
+return judge
