@@ -127,3 +127,55 @@ describe("examples/device_info", function()
     assert.matches("matmul kernel naive", text)
   end)
 end)
+
+describe("examples/policies", function()
+  it("shows one kernel under every policy, and reads back as JSON", function()
+    local path = os.tmpname()
+    local results, text = run("policies", "n=32", "seconds=0.04", "launches=1500", "json=" .. path)
+    local names = {}
+    for i, r in ipairs(results) do
+      names[i] = r.policy.name
+      assert.matches("\n" .. r.policy.name .. " +%a", text)
+    end
+    assert.same({ "enqueue", "synchronized", "events", "cold", "batch", "window", "slope",
+      "profile", "unsynced" }, names)
+    assert.matches("W-INFLIGHT", text, 1, true)
+    assert.matches("a loop without a wait shows [%d.]+ %% of the truth", text)
+    local read = require "tidelock".read_results(path)
+    os.remove(path)
+    assert.equal(9, #read)
+    assert.equal(results[4].device.median, read[4].device.median)
+  end)
+end)
+
+describe("examples/ladder", function()
+  it("checks every kernel of the device, times them in turns, and compares", function()
+    local r, text = run("ladder", "n=48", "svg=/nonexistent/x.svg")
+    assert.matches("naive +right", text)
+    assert.same("naive", r.names[1])
+    assert.equal(#r.names - 1, #r.ratios)
+    assert.matches("noise floor: 'naive' against itself", text, 1, true)
+    assert.matches("\nno plot: %S", text)
+  end)
+end)
+
+describe("examples/window", function()
+  it("shows what is busy for each window, and skips those that the queue does not hold", function()
+    local r, text = run("window", "spin=0.0005", "count=64", "svg=/nonexistent/x.svg")
+    assert.equal(8, #r.points)
+    for i, point in ipairs(r.points) do
+      assert.equal(2 ^ (i - 1), point.at.window)
+      assert.is_true(point.result.wall.median >= 0.0005)
+    end
+    assert.matches("  16 in flight: +%S+ [mu]s each", text)
+  end)
+end)
+
+describe("examples/race", function()
+  it("is found on the device of virtual time, with both lines", function()
+    local r, text = run("race")
+    assert.is_true(r.found and r.fine and r.right)
+    assert.matches("without wait_event: .*E%-RACE: matmul .*race.lua:17.*race.lua:13", text)
+    assert.matches("with wait_event:    no race", text, 1, true)
+  end)
+end)
