@@ -1,12 +1,13 @@
 --- dev:bench: one operation under one policy.
 local caller = require "tidelock.caller"
 local first_call = require "tidelock.first_call"
+local fit = require "tidelock.fit"
 local isolated = require "tidelock.isolated"
 local policies = require "tidelock.policy"
 local records = require "tidelock.record"
 local result = require "tidelock.result"
 local session = require "tidelock.session"
-local standin = require "tidelock.standin"
+local stats = require "tidelock.stats"
 
 local bench = {}
 
@@ -79,7 +80,7 @@ end
 --- Whether the estimate is as precise as asked. To be asked at few, growing numbers of samples:
 --- stopping at the first chance that a noisy interval gives is a bias.
 local function precise(run)
-  return standin.summary(headline_values(run)).rel_ci <= run.policy.stop.rel_ci
+  return stats.summary(headline_values(run)).rel_ci <= run.policy.stop.rel_ci
 end
 
 --- Samples at 20, 31, 47, ... until the interval is narrow and the device has worked long enough;
@@ -154,11 +155,11 @@ local function sample_slopes(run)
       all.x[#all.x + 1], all.y[#all.y + 1] = x[i], y[i]
       isolated.pause()
     end
-    slopes[#slopes + 1] = standin.theil_sen(x, y).slope
+    slopes[#slopes + 1] = fit.theil_sen(x, y).slope
     local enough = #slopes >= stop.min_samples
-      and standin.summary(slopes).rel_ci <= stop.rel_ci
+      and stats.summary(slopes).rel_ci <= stop.rel_ci
   until enough or #slopes >= stop.max_samples or dev:clock() >= ends
-  run.slopes, run.fit = slopes, standin.theil_sen(all.x, all.y)
+  run.slopes, run.fit = slopes, fit.theil_sen(all.x, all.y)
   run.count = sizes[1]
 end
 

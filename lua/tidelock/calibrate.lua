@@ -1,11 +1,11 @@
 --- dev:calibrate: every policy against spins of known length. measured = bias + scale * spin; a
 -- policy that sees device time has the scale 1, one that does not has 0, and says so.
 local bench = require "tidelock.bench"
+local fit = require "tidelock.fit"
 local policies = require "tidelock.policy"
 local progress = require "tidelock.progress"
 local records = require "tidelock.record"
 local result = require "tidelock.result"
-local standin = require "tidelock.standin"
 
 local calibrate = {}
 
@@ -69,17 +69,12 @@ local function floor_of(points)
   return floor
 end
 
-local function fit(points)
+local function line_of(points)
   local x, y = {}, {}
   for i, point in ipairs(points) do
     x[i], y[i] = point.spin, point.measured
   end
-  local line = standin.theil_sen(x, y)
-  local apart = {}
-  for i in ipairs(points) do
-    apart[i] = math.abs(y[i] - line.intercept - line.slope * x[i])
-  end
-  return line.intercept, line.slope, 1.4826 * standin.summary(apart).median
+  return fit.theil_sen(x, y)
 end
 
 --- Measures the spins in random order.
@@ -116,8 +111,9 @@ function calibrate.run(dev, options, gpu)
     show(("calibrating policy %s, %d of %d"):format(name, i, #list))
     local policy = hurried(given, options.samples or 20, (options.seconds or 8) / #spins)
     local points, used = measure(dev, policy, spins, options.seed or 1, quiet)
-    local bias, scale, residual = fit(points)
-    entries[i] = { policy = used, bias = bias, scale = scale, residual = residual,
+    local line = line_of(points)
+    entries[i] = { policy = used, bias = line.intercept, scale = line.slope,
+      residual = line.residual,
       floor = floor_of(points), points = points }
   end
   show()

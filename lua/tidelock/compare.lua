@@ -8,8 +8,9 @@ local records = require "tidelock.record"
 local result = require "tidelock.result"
 local sampling = require "tidelock.sampling"
 local session = require "tidelock.session"
-local standin = require "tidelock.standin"
+local stats = require "tidelock.stats"
 local units = require "tidelock.units"
+local verdicts = require "tidelock.verdict"
 local warnings = require "tidelock.warnings"
 
 local compare = {}
@@ -88,7 +89,7 @@ local function turn(entry, dev)
     isolated.pause()
   until #values >= ROUND_SAMPLES or #values >= 3 and dev:clock() >= ends
   run.sampler = own
-  return standin.summary(values).median
+  return stats.summary(values).median
 end
 
 --- Medians of each entry in each round.
@@ -126,12 +127,12 @@ end
 --- What every variant went through, and the verdicts. A difference that the first variant has with
 --- itself is none.
 local function judge(record, medians, count, margin)
-  local floor = standin.verdict(log_ratios(medians, count + 1), { margin = margin })
+  local floor = verdicts.of(log_ratios(medians, count + 1), { margin = margin })
   record.floor = { ratio = floor.ratio, ci = floor.ci }
   local low, high = floor.ci.low, floor.ci.high
   local noise = math.max(math.abs(math.log(low)), math.abs(math.log(high)))
   for i = 2, count do
-    local verdict = standin.verdict(log_ratios(medians, i), { margin = margin })
+    local verdict = verdicts.of(log_ratios(medians, i), { margin = margin })
     if (verdict.verdict == "FASTER" or verdict.verdict == "SLOWER")
       and math.abs(math.log(verdict.ratio)) <= noise then
       verdict.verdict = "UNRESOLVED"

@@ -3,7 +3,7 @@
 ---
 --- The operation is a file: a Lua script that returns function(dev, stream), which makes buffers
 --- and returns the operation, a function of no arguments.
-local standin = require "tidelock.standin"
+local stats = require "tidelock.stats"
 
 local first_call = {}
 
@@ -46,7 +46,7 @@ function first_call.child(path, id, gpu)
     values[i] = host:clock() - start
   end
   phase "loop"
-  io.write(("steady %.17g\n"):format(standin.summary(values).median))
+  io.write(("steady %.17g\n"):format(stats.summary(values).median))
 end
 
 -- ---- in the parent ---------------------------------------------------------------------------
@@ -114,7 +114,7 @@ function first_call.measure(path, id, count, clock)
   end
   local statistics = {}
   for name, values in pairs(series) do
-    statistics[name] = standin.summary(values)
+    statistics[name] = stats.summary(values)
   end
   return statistics, columns
 end

@@ -1,9 +1,9 @@
 --- What the samples say about themselves: the warnings of a bench, found when it is over.
-local clocks = require "tidelock.report.clocks"
+local detect = require "tidelock.detect"
 local operation = require "tidelock.operation"
 local outputs = require "tidelock.outputs"
 local peaks = require "tidelock.peak"
-local standin = require "tidelock.standin"
+local clocks = require "tidelock.report.clocks"
 local units = require "tidelock.units"
 
 local judge = {}
@@ -171,12 +171,12 @@ function rules.series(run, record)
   if #values < 10 or statistics.median <= 0 then
     return
   end
-  local trend = standin.trend(values)
+  local trend = detect.trend(values)
   local percent = 100 * trend.total / statistics.median
   if math.abs(trend.z) > 3.29 and math.abs(percent) > 0.5 and not record.knee then
     run:warn("W-DRIFT", { percent = percent, z = trend.z })
   end
-  local modes = standin.modes(values)
+  local modes = detect.modes(values)
   if modes and modes.share > 0.85 and modes.gap > 0.02 * statistics.median
     and math.min(modes.low_share, 1 - modes.low_share) >= 0.05 then
     run:warn("W-BIMODAL", { low = units.seconds(modes.low), high = units.seconds(modes.high),

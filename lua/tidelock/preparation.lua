@@ -2,7 +2,7 @@
 -- nothing, sees to the cache, and chooses how many operations a sample has.
 local operation = require "tidelock.operation"
 local outputs = require "tidelock.outputs"
-local standin = require "tidelock.standin"
+local stats = require "tidelock.stats"
 local units = require "tidelock.units"
 
 local preparation = {}
@@ -81,7 +81,7 @@ function preparation.nothing(self)
   self.null = {}
   for _, name in ipairs { "device", "wall", "enqueue" } do
     local values = sampler:per_operation(name)
-    self.null[name] = #values > 0 and standin.summary(values).median or nil
+    self.null[name] = #values > 0 and stats.summary(values).median or nil
   end
   sampler:clear()
   local began = self.dev:clock()

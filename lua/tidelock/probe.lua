@@ -1,5 +1,5 @@
 --- dev:probe: what launching and timing cost on a device, and how deep its queue is.
-local standin = require "tidelock.standin"
+local stats = require "tidelock.stats"
 
 local probe = {}
 
@@ -24,7 +24,7 @@ local function median_of(count, f)
   for i = 1, count do
     values[i] = f()
   end
-  return standin.summary(values).median
+  return stats.summary(values).median
 end
 
 local function clock(dev)

@@ -1,8 +1,8 @@
 --- The record of a bench, made of a session that has been sampled, and telling of its warnings.
+local detect = require "tidelock.detect"
 local judge = require "tidelock.judge"
 local policies = require "tidelock.policy"
 local result = require "tidelock.result"
-local standin = require "tidelock.standin"
 local stats = require "tidelock.stats"
 local units = require "tidelock.units"
 local warnings = require "tidelock.warnings"
@@ -47,7 +47,7 @@ end
 ---@param values number[]
 ---@return tidelock.statistics?
 function record.summary(values)
-  return #values > 0 and standin.summary(values) or nil
+  return #values > 0 and stats.summary(values) or nil
 end
 
 local function constant(values)
@@ -61,19 +61,11 @@ end
 
 --- The launch from which on each waits, and what the queue's model says of it.
 local function find_knee(run, made)
-  local launches = run.extra
-  local knee = stats.step(launches)
+  local knee = detect.knee(run.extra, made.device and made.device.median,
+    run.depth / run.op.launches)
   if not knee then
     return
   end
-  local sum = 0
-  for i = 1, knee.first - 1 do
-    sum = sum + launches[i]
-  end
-  local launch = sum / (knee.first - 1)
-  local depth = run.depth / run.op.launches
-  knee.predicted = launch < knee.after
-    and math.ceil(depth / (1 - launch / knee.after) - 1e-6) or nil
   made.knee = knee
   local samples = made.samples
   local what = ("launches 1-%d cost %s each; from %d on each waits %s for a free slot; the loop "

@@ -5,7 +5,7 @@ local outputs = require "tidelock.outputs"
 local policies = require "tidelock.policy"
 local preparation = require "tidelock.preparation"
 local sampling = require "tidelock.sampling"
-local standin = require "tidelock.standin"
+local stats = require "tidelock.stats"
 local units = require "tidelock.units"
 local warnings = require "tidelock.warnings"
 
@@ -296,7 +296,7 @@ function methods:warm_up(pause)
       local now = clock:clock()
     until now - window >= length or not warmup.settle and calls >= warmup.calls
       and now - began >= warmup.seconds
-    local median = standin.summary(values).median
+    local median = stats.summary(values).median
     difference = before and math.abs(median / before - 1) or math.huge
     before = median
     local seconds = clock:clock() - began
