@@ -34,6 +34,10 @@ function stats.mean(values)
   return sum / #values
 end
 
+-- What a time of microseconds may lose as the difference of two clock readings of seconds: less is
+-- no spread.
+local ROUNDING = 1e-8
+
 local MOST_RHO = 0.95 -- the inflation is 39 there; more cannot be told from drift
 
 --- The correlation of each value with the one before it, clipped to 0 .. 0.95.
@@ -52,7 +56,7 @@ function stats.correlation(values)
     bottom = bottom + (value - mean) ^ 2
     top = top + (i > 1 and (value - mean) * (values[i - 1] - mean) or 0)
   end
-  if n < 6 or bottom <= 0 then
+  if n < 6 or bottom <= n * (ROUNDING * mean) ^ 2 then
     return 0
   end
   local rho = math.max(0, math.min(1, (n * top / bottom + 1) / (n - 4)))
@@ -106,12 +110,13 @@ function stats.summary(values)
   local median = stats.quantile(sorted, 0.5)
   local q1, q3 = stats.quantile(sorted, 0.25), stats.quantile(sorted, 0.75)
   local apart, mild, outliers = {}, 0, {}
+  local spread = math.max(q3 - q1, ROUNDING * math.abs(median))
   for i, value in ipairs(values) do
     apart[i] = math.abs(value - median)
     local beyond = math.max(q1 - value, value - q3)
-    if beyond > 3 * (q3 - q1) then
+    if beyond > 3 * spread then
       outliers[#outliers + 1] = i
-    elseif beyond > 1.5 * (q3 - q1) then
+    elseif beyond > 1.5 * spread then
       mild = mild + 1
     end
   end

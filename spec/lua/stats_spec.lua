@@ -43,6 +43,15 @@ describe("stats.summary", function()
     assert.same({ 0, 0 }, { s.mild, s.severe })
   end)
 
+  it("takes what rounding does to differences of clock readings for no spread", function()
+    local values = {}
+    for i = 1, 100 do
+      values[i] = 7.843e-6 + (i > 50 and 2e-15 or 0) + (i == 80 and 4e-15 or 0)
+    end
+    local s = stats.summary(values)
+    assert.same({ 0, 0, 0 }, { s.rho, s.mild, s.severe })
+  end)
+
   it("refuses what has no median", function()
     assert.has_error(function() stats.summary {} end, "stats.summary: at least one value wanted")
     assert.has_error(function() stats.summary { 1, 0 / 0 } end,
