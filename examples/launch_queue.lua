@@ -26,8 +26,8 @@ end
 local function loop(launch, count, policy)
   return dev:bench(launch, { name = "launches", outputs = {}, policy = { policy, check = "none",
     k = policy == "unsynced" and count or nil, warmup = { calls = 0 },
-    stop = policy ~= "unsynced" and { min_samples = count, max_samples = count, min_time = 0 } or nil,
-  } })
+    stop = policy ~= "unsynced" and { min_samples = count, max_samples = count, min_time = 0 }
+      or nil } })
 end
 
 -- The size at which this kernel takes about 2 ms here.

@@ -23,7 +23,12 @@ end
 ---@return { first: integer, before: number, after: number, predicted: integer? }?
 function detect.knee(launches, device, depth)
   local step = stats.step(launches)
-  if not step or device and math.abs(step.after - device) > 0.25 * device then
+  if not step then
+    return nil
+  end
+  -- The means agree whatever the kernel's times do: each launch waits for one of them.
+  local waiting = stats.mean(table.move(launches, step.first, #launches, 1, {}))
+  if device and math.abs(waiting - device) > 0.25 * device then
     return nil
   end
   local mean = stats.mean(table.move(launches, 1, step.first - 1, 1, {}))

@@ -138,8 +138,16 @@ function sampler:take(op, count, policy, extra)
   local start = dev:clock()
   fill(self, op, count, extra)
   local stop = dev:clock()
+  -- A record waits for a slot where the queue may be full; elsewhere nothing comes before it, since
+  -- a short operation ends meanwhile.
+  local _, inflight
+  if policy.isolation == "all" then
+    _, inflight = stream:inflight()
+  end
   stream:record(last)
-  local _, inflight = stream:inflight()
+  if not inflight then
+    _, inflight = stream:inflight()
+  end
   if gate then
     dev:sleep(ARRIVAL)
   end
