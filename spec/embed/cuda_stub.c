@@ -7,7 +7,7 @@
  *
  * Environment: CUDA_STUB_VERSION (13000); CUDA_STUB_WITHOUT, a function that it
  * lacks; CUDA_STUB_FAIL, "cuLaunchKernel:701": a function that fails, with its
- * result; CUDA_STUB_DEVICES (1); CUDA_STUB_CONTEXTLESS (0). */
+ * result; CUDA_STUB_DEVICES (1). */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdbool.h>
@@ -39,21 +39,15 @@ static CUresult result_of(const char *function) {
   return (CUresult)atoi(fail + length + 1);
 }
 
+/* What needs a context says so when it is not current. */
+static CUresult result_in_context(const char *function) {
+  return current == (CUcontext)(void *)&context ? result_of(function)
+                                                : (CUresult)201;
+}
+
 static int number(const char *variable, int absent) {
   const char *value = getenv(variable);
   return value != NULL ? atoi(value) : absent;
-}
-
-/* What needs a context says so when it is not current. The real driver takes
- * launches, records and queries without; this one if CUDA_STUB_CONTEXTLESS. */
-static CUresult result_in_context(const char *function) {
-  bool needed = number("CUDA_STUB_CONTEXTLESS", 0) == 0 ||
-                (strcmp(function, "cuLaunchKernel") != 0 &&
-                 strcmp(function, "cuEventRecord") != 0 &&
-                 strcmp(function, "cuEventQuery") != 0);
-  return needed && current != (CUcontext)(void *)&context
-             ? CUDA_ERROR_INVALID_CONTEXT
-             : result_of(function);
 }
 
 /* ---- devices and contexts ------------------------------------------------ */

@@ -65,14 +65,13 @@ struct tl_device_impl {
   int32_t ordinal;
   CUdevice device;
   CUcontext context;
-  int64_t total;            /* bytes */
-  size_t max_pitch;         /* bytes, of copies by rows */
-  int processors;           /* multiprocessors */
-  int capability;           /* 90 for 9.0 */
-  atomic_bool contextless;  /* kernels are launched without a current context */
-  CUmemoryPool pool;        /* NULL: the device has none */
-  CUstream memory_stream;   /* allocates and frees, never waits */
-  CUstream transfer_stream; /* blocking reads and writes */
+  int64_t total;             /* bytes */
+  size_t max_pitch;          /* bytes, of copies by rows */
+  int processors;            /* multiprocessors */
+  int capability;            /* 90 for 9.0 */
+  CUmemoryPool pool;         /* NULL: the device has none */
+  CUstream memory_stream;    /* allocates and frees, never waits */
+  CUstream transfer_stream;  /* blocking reads and writes */
   atomic_int_least64_t held; /* bytes allocated and not freed */
   pthread_mutex_t lock;      /* guards what follows */
   tl_memory_impl *pending;   /* released, the last uses not seen to end */
@@ -134,10 +133,6 @@ void cuda_exit_prepare(void);
 /* Makes the device's context current; returns the caller's, for cuda_leave. */
 CUcontext cuda_enter(tl_device_impl *device);
 void cuda_leave(tl_device_impl *device, CUcontext before);
-/* The same for a launch of a kernel that is loaded: where no context is current
- * none is made current, since the driver knows the stream's, until a driver has
- * said that it does not. Saves 4 % of a launch. */
-CUcontext cuda_enter_launch(tl_device_impl *device);
 /* A condition that a thread waits for by asking again. */
 typedef tl_status cuda_condition(void *subject, bool *met, tl_error *error);
 /* Asks until it is met or the time is up: at once and often in the first
@@ -202,9 +197,6 @@ bool cuda_stream_reached(tl_stream_impl *stream, uint64_t launches);
  * two no other thread touches the driver's stream. */
 tl_status cuda_stream_begin(tl_stream_impl *stream, cuda_count kind,
                             CUcontext *before, tl_error *error);
-/* With cuda_enter_launch in cuda_enter's place. */
-tl_status cuda_stream_begin_launch(tl_stream_impl *stream, cuda_count kind,
-                                   CUcontext *before, tl_error *error);
 tl_status cuda_stream_end(tl_stream_impl *stream, cuda_count kind,
                           CUcontext before, tl_status status);
 /* Enqueues a kernel (module.c): between these two. */

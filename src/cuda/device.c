@@ -52,17 +52,6 @@ CUcontext cuda_enter(tl_device_impl *device) {
   return before;
 }
 
-CUcontext cuda_enter_launch(tl_device_impl *device) {
-  CUcontext before = NULL;
-  device->driver.cuCtxGetCurrent(&before);
-  if (before == NULL &&
-      atomic_load_explicit(&device->contextless, memory_order_relaxed))
-    return device->context; /* nothing to restore */
-  if (before != device->context)
-    device->driver.cuCtxSetCurrent(device->context);
-  return before;
-}
-
 void cuda_leave(tl_device_impl *device, CUcontext before) {
   if (before != device->context)
     device->driver.cuCtxSetCurrent(before);
@@ -263,7 +252,6 @@ static tl_status device_open(int32_t ordinal, const tl_device_options *options,
   device->options = *options;
   device->ordinal = ordinal;
   device->owner = (int64_t)getpid();
-  atomic_init(&device->contextless, true);
   tl_status status = cuda_driver_open(&device->driver, error);
   if (status == TL_OK)
     status = context_open(device, error);

@@ -114,8 +114,7 @@ tl_status cuda_functions_load(tl_device_impl *device, tl_error *error) {
 
 static tl_status kernel_launch(tl_stream_impl *stream, cuda_function function,
                                cuda_grid grid, cuda_block block,
-                               void **arguments, CUcontext *before,
-                               tl_error *error) {
+                               void **arguments, tl_error *error) {
   tl_device_impl *device = stream->device;
   CUfunction kernel;
   tl_status status = cuda_function_get(device, function, &kernel, error);
@@ -124,14 +123,6 @@ static tl_status kernel_launch(tl_stream_impl *stream, cuda_function function,
   CUresult result = device->driver.cuLaunchKernel(
       kernel, grid.x, grid.y, grid.z, block.x, block.y, 1, 0, stream->stream,
       arguments, NULL);
-  if (result == CUDA_ERROR_INVALID_CONTEXT && *before == device->context) {
-    /* Launched without, perhaps: see cuda_enter_launch. */
-    atomic_store(&device->contextless, false);
-    *before = cuda_enter(device);
-    result = device->driver.cuLaunchKernel(kernel, grid.x, grid.y, grid.z,
-                                           block.x, block.y, 1, 0,
-                                           stream->stream, arguments, NULL);
-  }
   if (result == CUDA_SUCCESS)
     return TL_OK;
   char call[160];
@@ -145,13 +136,9 @@ tl_status cuda_launch(tl_stream_impl *stream, cuda_count kind,
                       cuda_function function, cuda_grid grid, cuda_block block,
                       void **arguments, tl_error *error) {
   CUcontext before;
-  tl_status status =
-      kind == CUDA_LAUNCHES && cuda_function_ready(stream->device, function)
-          ? cuda_stream_begin_launch(stream, kind, &before, error)
-          : cuda_stream_begin(stream, kind, &before, error);
+  tl_status status = cuda_stream_begin(stream, kind, &before, error);
   if (status != TL_OK)
     return status;
-  status =
-      kernel_launch(stream, function, grid, block, arguments, &before, error);
+  status = kernel_launch(stream, function, grid, block, arguments, error);
   return cuda_stream_end(stream, kind, before, status);
 }

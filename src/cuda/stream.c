@@ -143,13 +143,9 @@ static bool marker_room(tl_stream_impl *stream) {
     stream->room = room;
   }
   cuda_marker *marker = marker_at(stream, stream->count);
-  if (marker->event != NULL)
-    return true;
-  CUcontext before = cuda_enter(stream->device);
-  CUresult result = stream->device->driver.cuEventCreate(
-      &marker->event, CU_EVENT_DISABLE_TIMING);
-  cuda_leave(stream->device, before);
-  return result == CUDA_SUCCESS;
+  return marker->event != NULL ||
+         stream->device->driver.cuEventCreate(
+             &marker->event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS;
 }
 
 /* Puts a marker behind what is enqueued. A marker that can't be had is missed,
@@ -396,16 +392,15 @@ static uint64_t count_add(tl_stream_impl *stream, cuda_count kind, bool one) {
   return count;
 }
 
-static tl_status stream_begin(tl_stream_impl *stream, cuda_count kind,
-                              CUcontext (*enter)(tl_device_impl *),
-                              CUcontext *before, tl_error *error) {
+tl_status cuda_stream_begin(tl_stream_impl *stream, cuda_count kind,
+                            CUcontext *before, tl_error *error) {
   if (bounded(stream) && kind != CUDA_NOTHING) {
     bool reached;
     tl_status status = room_wait(stream, kind, -1, &reached, error);
     if (status != TL_OK)
       return status;
   }
-  *before = enter(stream->device);
+  *before = cuda_enter(stream->device);
   for (int idle = IDLE; !atomic_compare_exchange_weak_explicit(
            &stream->busy, &idle, ENQUEUING, memory_order_acquire,
            memory_order_relaxed);
@@ -414,16 +409,6 @@ static tl_status stream_begin(tl_stream_impl *stream, cuda_count kind,
   if (kind == CUDA_OTHERS)
     marker_close(stream);
   return TL_OK;
-}
-
-tl_status cuda_stream_begin(tl_stream_impl *stream, cuda_count kind,
-                            CUcontext *before, tl_error *error) {
-  return stream_begin(stream, kind, cuda_enter, before, error);
-}
-
-tl_status cuda_stream_begin_launch(tl_stream_impl *stream, cuda_count kind,
-                                   CUcontext *before, tl_error *error) {
-  return stream_begin(stream, kind, cuda_enter_launch, before, error);
 }
 
 tl_status cuda_stream_end(tl_stream_impl *stream, cuda_count kind,
