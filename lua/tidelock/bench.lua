@@ -155,11 +155,11 @@ local function sample_slopes(run)
       all.x[#all.x + 1], all.y[#all.y + 1] = x[i], y[i]
       isolated.pause()
     end
-    slopes[#slopes + 1] = fit.theil_sen(x, y).slope
+    slopes[#slopes + 1] = (fit.theil_sen(x, y))
     local enough = #slopes >= stop.min_samples
       and stats.summary(slopes).rel_ci <= stop.rel_ci
   until enough or #slopes >= stop.max_samples or dev:clock() >= ends
-  run.slopes, run.fit = slopes, fit.theil_sen(all.x, all.y)
+  run.slopes, run.fit = slopes, fit.line(all.x, all.y)
   run.count = sizes[1]
 end
 

@@ -74,7 +74,7 @@ local function line_of(points)
   for i, point in ipairs(points) do
     x[i], y[i] = point.spin, point.measured
   end
-  return fit.theil_sen(x, y)
+  return fit.line(x, y)
 end
 
 --- Measures the spins in random order.

@@ -10,7 +10,7 @@ local sampling = require "tidelock.sampling"
 local session = require "tidelock.session"
 local stats = require "tidelock.stats"
 local units = require "tidelock.units"
-local verdicts = require "tidelock.verdict"
+local verdict = require "tidelock.verdict"
 local warnings = require "tidelock.warnings"
 
 local compare = {}
@@ -127,17 +127,11 @@ end
 --- What every variant went through, and the verdicts. A difference that the first variant has with
 --- itself is none.
 local function judge(record, medians, count, margin)
-  local floor = verdicts.of(log_ratios(medians, count + 1), { margin = margin })
+  local floor = verdict.estimate(log_ratios(medians, count + 1))
   record.floor = { ratio = floor.ratio, ci = floor.ci }
-  local low, high = floor.ci.low, floor.ci.high
-  local noise = math.max(math.abs(math.log(low)), math.abs(math.log(high)))
+  local noise = verdict.noise(floor)
   for i = 2, count do
-    local verdict = verdicts.of(log_ratios(medians, i), { margin = margin })
-    if (verdict.verdict == "FASTER" or verdict.verdict == "SLOWER")
-      and math.abs(math.log(verdict.ratio)) <= noise then
-      verdict.verdict = "UNRESOLVED"
-    end
-    record.ratios[i - 1] = verdict
+    record.ratios[i - 1] = verdict.judge(log_ratios(medians, i), floor, margin)
   end
   if noise > margin then
     record.warnings[#record.warnings + 1] = warnings.make("W-NOISYCOMPARE",

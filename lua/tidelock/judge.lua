@@ -171,17 +171,15 @@ function rules.series(run, record)
   if #values < 10 or statistics.median <= 0 then
     return
   end
-  local trend = detect.trend(values)
-  local percent = 100 * trend.total / statistics.median
-  if math.abs(trend.z) > 3.29 and math.abs(percent) > 0.5 and not record.knee then
-    run:warn("W-DRIFT", { percent = percent, z = trend.z })
+  local drift, modes = detect.drift(values), detect.modes(values)
+  if drift and not record.knee then
+    run:warn("W-DRIFT", { percent = 100 * drift.change, z = drift.z })
   end
-  local modes = detect.modes(values)
-  if modes and modes.share > 0.85 and modes.gap > 0.02 * statistics.median
-    and math.min(modes.low_share, 1 - modes.low_share) >= 0.05 then
-    run:warn("W-BIMODAL", { low = units.seconds(modes.low), high = units.seconds(modes.high),
-      low_share = 100 * modes.low_share, high_share = 100 - 100 * modes.low_share })
-  elseif statistics.rho > 0.3 then
+  if modes then
+    run:warn("W-BIMODAL", { low = units.seconds(modes.medians[1]),
+      high = units.seconds(modes.medians[2]), low_share = 100 * modes.shares[1],
+      high_share = 100 * modes.shares[2] })
+  elseif detect.oscillation(statistics, drift) then
     run:warn("W-OSCILLATES", { rho = statistics.rho })
   end
 end
@@ -190,16 +188,16 @@ end
 function rules.outliers(run, record)
   local values = series_of(run, record)
   local statistics = record.launches and record.enqueue or record[record.headline]
-  local reach = 3 * (statistics.q3 - statistics.q1)
   if #values < 10 then
     return
-  elseif values[1] > statistics.q3 + reach and values[1] > 1.02 * statistics.median then
-    run:warn("W-FIRSTSLOW", { first = units.seconds(values[1]),
+  end
+  local slow, far = detect.first_slow(values, statistics), detect.outliers(statistics)
+  if slow then
+    run:warn("W-FIRSTSLOW", { first = units.seconds(slow.first),
       median = units.seconds(statistics.median) })
   end
-  -- A normal series has 7 in a thousand beyond the mild fences.
-  if statistics.severe > 0.01 * #values and statistics.severe > 1 then
-    run:warn("W-OUTLIERS", { severe = statistics.severe, mild = statistics.mild, n = #values })
+  if far then
+    run:warn("W-OUTLIERS", { severe = far.severe, mild = far.mild, n = #values })
   end
 end
 

@@ -1,6 +1,6 @@
 --- The record of a bench, made of a session that has been sampled, and telling of its warnings.
-local detect = require "tidelock.detect"
 local judge = require "tidelock.judge"
+local knees = require "tidelock.knee"
 local policies = require "tidelock.policy"
 local result = require "tidelock.result"
 local stats = require "tidelock.stats"
@@ -61,8 +61,8 @@ end
 
 --- The launch from which on each waits, and what the queue's model says of it.
 local function find_knee(run, made)
-  local knee = detect.knee(run.extra, made.device and made.device.median,
-    run.depth / run.op.launches)
+  local knee = knees.find(run.extra, { depth = run.depth / run.op.launches,
+    device = made.device and made.device.median })
   if not knee then
     return
   end

@@ -1,201 +1,186 @@
---- Statistics of measured series. Pure functions; values in time order.
-local stats = {}
+--- Statistics of measured series. Pure functions; values in time order. Nothing is ever removed
+--- from a series: outliers are counted and their places told.
+local knee = require "tidelock.knee"
+local order = require "tidelock.order"
 
---- The median of values[first..last].
+local stats = { median = order.median, step = knee.step }
+
+--- The lag-1 autocorrelation. Values beyond the severe fences are moved to the fence for this one
+--- estimate: a single spike of 100 standard deviations is the whole variance, and would hide that
+--- all the others are correlated.
 ---@param values number[]
----@param first integer? default 1
----@param last integer? default #values
----@return number
-function stats.median(values, first, last)
-  local part = table.move(values, first or 1, last or #values, 1, {})
-  table.sort(part)
-  local middle = (#part + 1) // 2
-  return #part % 2 == 1 and part[middle] or (part[middle] + part[middle + 1]) / 2
-end
-
---- The value below which a share q of the sorted values lies, by linear interpolation between
---- neighbours (R's type 7, NumPy's default).
----@param sorted number[] ascending
----@param q number 0 to 1
----@return number
-function stats.quantile(sorted, q)
-  local place = 1 + q * (#sorted - 1)
-  local low = math.floor(place)
-  return sorted[low] + (place - low) * ((sorted[low + 1] or sorted[low]) - sorted[low])
-end
-
----@param values number[]
----@return number
-function stats.mean(values)
-  local sum = 0
-  for _, value in ipairs(values) do
-    sum = sum + value
+---@param fences { low: number, high: number }? default: those of the values
+---@return number -1 to 1; 0 for a constant series
+function stats.autocorrelation(values, fences)
+  if not fences then
+    local sorted = order.sorted(values)
+    fences = order.fences(order.quantile(sorted, 0.25), order.quantile(sorted, 0.5),
+      order.quantile(sorted, 0.75)).severe
   end
-  return sum / #values
+  local low, high = fences.low, fences.high
+  local clipped, sum, origin = {}, 0, values[1] -- equal values differ from an origin by nothing,
+  for i, value in ipairs(values) do -- and from a rounded mean by something
+    value = (value < low and low or value > high and high or value) - origin
+    clipped[i], sum = value, sum + value
+  end
+  local mean, product, square, before = sum / #values, 0, 0, 0
+  for _, value in ipairs(clipped) do
+    local deviation = value - mean
+    product = product + deviation * before
+    square = square + deviation * deviation
+    before = deviation
+  end
+  return square > 0 and product / square or 0
 end
 
--- What a time of microseconds may lose as the difference of two clock readings of seconds: less is
--- no spread.
-local ROUNDING = 1e-8
+--- By how much correlation multiplies the variance of a location estimate: (1 + rho) / (1 - rho)
+--- for a first-order autoregression, with rho from 0 to 0.95. Two things are done to the estimate
+--- r first, or the interval is too narrow where there are few values:
+--- - r is biased low, its mean being rho - (1 + 4 rho)/n (Marriott and Pope, Bias in the
+---   estimation of autocorrelations, Biometrika 41, 1954): (n r + 1)/(n - 4) takes that back, and
+---   (n r + p)/(n - 3 - p) about what fitting p terms instead of a mean did;
+--- - the factor is steep in rho, so a right estimate of rho gives too small a factor half of the
+---   time, and by more than it gives too large a one: one standard error is added.
+--- At rho = 0.8 and n = 20 r itself gives intervals that cover the median in 89 % of runs, the
+--- first correction 92 %, both 94.5 %, and the whole range 95.7 %; at rho = 0 both cost 1 point.
+--- (20,000 simulated runs of each; the spec repeats 2000.)
+---@param n integer
+---@param r number lag-1 autocorrelation, as estimated
+---@param terms integer? how many were fitted to the series before: default 1, its mean
+---@return number factor at least 1
+function stats.inflation(n, r, terms)
+  terms = terms or 1
+  if n < terms + 5 then
+    return 1 -- too few to tell; the interval is the range there
+  end
+  local rho = (n * r + terms) / (n - 3 - terms)
+  rho = rho + math.sqrt(math.max(1 - rho * rho, 0) / n)
+  rho = math.min(math.max(rho, 0), 0.95)
+  return (1 + rho) / (1 - rho)
+end
 
-local MOST_RHO = 0.95 -- the inflation is 39 there; more cannot be told from drift
+--- The 95 % interval of the median, between two order statistics. Their ranks are those of the
+--- binomial distribution of how many values lie below the median, by its normal approximation with
+--- the correction for continuity (without it n = 20 gives 98.8 % for 95 %); correlation widens it.
+local function median_interval(sorted, factor)
+  local n = #sorted
+  local rank = math.floor((n + 1 - 1.96 * math.sqrt(n * factor)) / 2)
+  local whole = n < 6 or rank <= 1
+  rank = whole and 1 or rank
+  return { low = sorted[rank], high = sorted[n + 1 - rank], range = whole }
+end
 
---- The correlation of each value with the one before it, clipped to 0 .. 0.95.
----
---- The plain estimate is too low where there are few values, by about (1 + 3 rho) / n (Marriott and
---- Pope 1954), and one that is too low makes an interval that is too narrow. So that bias is taken
---- out, and a part of the estimate's standard error is added, which matters up to n = 50 or so.
---- Coverage of the interval of stats.summary, 2000 series of each kind, true correlation 0, 0.5 and
---- 0.8: n = 31 0.98, 0.98, 0.98; n = 107 0.97, 0.98, 0.98; without both it falls to 0.91 at n = 31.
----@param values number[] in order of time
----@return number
-function stats.correlation(values)
-  local n, mean = #values, stats.mean(values)
-  local top, bottom = 0, 0
+local function count_outliers(values, fences)
+  local mild, severe, places = 0, 0, {}
   for i, value in ipairs(values) do
-    bottom = bottom + (value - mean) ^ 2
-    top = top + (i > 1 and (value - mean) * (values[i - 1] - mean) or 0)
-  end
-  if n < 6 or bottom <= n * (ROUNDING * mean) ^ 2 then
-    return 0
-  end
-  local rho = math.max(0, math.min(1, (n * top / bottom + 1) / (n - 4)))
-  return math.min(MOST_RHO, rho + 40 / n * rho * math.sqrt((1 - rho * rho) / n))
-end
-
---- The ranks of the 95 % interval of a median, by order statistics; n_eff is what n correlated
---- values are worth. Below six values no pair of ranks has that level: then it is the range.
-local function ranks(n, inflation)
-  local half = 1.96 * math.sqrt(n * inflation)
-  local low = n < 6 and 1 or math.max(1, math.floor((n - half) / 2 + 0.5))
-  return low, n + 1 - low
-end
-
-local function check(values)
-  if #values == 0 then
-    error("stats.summary: at least one value wanted", 3)
-  end
-  for i, value in ipairs(values) do
-    if value ~= value then
-      error(("stats.summary: value %d is not a number"):format(i), 3)
+    if value < fences.severe.low or value > fences.severe.high then
+      severe = severe + 1
+      places[#places + 1] = i
+    elseif value < fences.mild.low or value > fences.mild.high then
+      mild = mild + 1
+      places[#places + 1] = i
     end
   end
+  return mild, severe, places
 end
 
----@class tidelock.statistics
+--- The mean, summed from the first value on: of equal values it is that value.
+local function mean_of(values)
+  local sum, origin = 0.0, values[1]
+  for _, value in ipairs(values) do
+    sum = sum + (value - origin)
+  end
+  return origin + sum / #values
+end
+
+---@class tidelock.summary
 ---@field n integer
 ---@field median number
----@field ci { low: number, high: number } 95 % interval of the median, allowing for correlation
+---@field ci { low: number, high: number, range: boolean } 95 % interval of the median; `range`: it
+--- is the whole range, because values are too few or too correlated for less, and may cover the
+--- median less often than that
+---@field rel_ci number half the interval over the median
 ---@field mean number
 ---@field min number
 ---@field max number
----@field q1 number quartiles
+---@field q1 number
 ---@field q3 number
----@field mad number median absolute deviation, times 1.4826: the deviation of a normal series
----@field rho number correlation of neighbours in time, 0 .. 0.95
----@field n_eff number so many independent values would say as much about the median
----@field mild integer values beyond 1.5 quartile distances, but not 3
+---@field mad number median absolute deviation times 1.4826
+---@field rho number lag-1 autocorrelation, as estimated, 0 to 0.95
+---@field n_eff number independent values that the interval counts them for; see stats.inflation
+---@field mild integer values beyond 1.5 interquartile ranges and within 3
 ---@field severe integer values beyond 3
----@field outliers integer[] where the severe ones are
----@field rel_ci number half of the interval, as a share of the median
+---@field outliers integer[] their places, both kinds
 
---- What a series says about its median. Nothing is left out of it.
----@param values number[] in order of time
----@return tidelock.statistics
+--- Summarizes a series.
+---@param values number[] in time order, 1 at the least, finite
+---@return tidelock.summary
 function stats.summary(values)
-  check(values)
-  local n = #values
-  local sorted = table.move(values, 1, n, 1, {})
-  table.sort(sorted)
-  local median = stats.quantile(sorted, 0.5)
-  local q1, q3 = stats.quantile(sorted, 0.25), stats.quantile(sorted, 0.75)
-  local apart, mild, outliers = {}, 0, {}
-  local spread = math.max(q3 - q1, ROUNDING * math.abs(median))
-  for i, value in ipairs(values) do
-    apart[i] = math.abs(value - median)
-    local beyond = math.max(q1 - value, value - q3)
-    if beyond > 3 * spread then
-      outliers[#outliers + 1] = i
-    elseif beyond > 1.5 * spread then
-      mild = mild + 1
-    end
-  end
-  table.sort(apart)
-  local rho = stats.correlation(values)
-  local inflation = (1 + rho) / (1 - rho)
-  local low, high = ranks(n, inflation)
-  local ci = { low = sorted[low], high = sorted[high] }
+  order.check(values)
+  local n, sorted = #values, order.sorted(values)
+  local q1, median, q3 = order.quantile(sorted, 0.25), order.quantile(sorted, 0.5),
+    order.quantile(sorted, 0.75)
+  local fences = order.fences(q1, median, q3)
+  local r = stats.autocorrelation(values, fences.severe)
+  local factor = stats.inflation(n, r)
+  local ci = median_interval(sorted, factor)
+  local mild, severe, places = count_outliers(values, fences)
   local half = (ci.high - ci.low) / 2
-  return { n = n, median = median, ci = ci, mean = stats.mean(values), min = sorted[1],
-    max = sorted[n], q1 = q1, q3 = q3, mad = 1.4826 * stats.quantile(apart, 0.5), rho = rho,
-    n_eff = n / inflation, mild = mild, severe = #outliers, outliers = outliers,
-    rel_ci = half == 0 and 0 or half / math.abs(median) }
+  return {
+    n = n, median = median, ci = ci, rel_ci = half == 0 and 0.0 or half / math.abs(median),
+    mean = mean_of(values), min = sorted[1], max = sorted[n], q1 = q1, q3 = q3,
+    mad = order.mad(values, median), rho = math.min(math.max(r, 0.0), 0.95), n_eff = n / factor,
+    mild = mild, severe = severe, outliers = places,
+  }
 end
 
---- Medians of successive blocks, as logarithms.
-local function log_blocks(values, size)
-  local blocks = {}
-  for i = 1, #values // size do
-    local median = stats.median(values, (i - 1) * size + 1, i * size)
-    blocks[i] = math.log(math.max(median, 1e-12))
-  end
-  return blocks
+--- The number of samples at which to look next whether the interval is narrow enough: 20, 31, 47
+--- and so on, half as many again. Looking after every sample would stop at the first lucky one.
+---@param n integer? looked at last; nil: none yet
+---@return integer
+function stats.checkpoint(n)
+  return n and n >= 20 and n + n // 2 + 1 or 20
 end
 
---- How many blocks to put before the step, so that two constant levels fit with
---- the least squared error; at least `before` on one side and `after` on the other.
-local function best_split(blocks, before, after)
-  local sum, total = 0, 0
-  for _, value in ipairs(blocks) do
-    total = total + value
+--- The first place of the window that ends at `last`: it covers `seconds`.
+local function window_start(times, last, seconds)
+  local first = last
+  while first > 1 and times[last] - times[first - 1] < seconds do
+    first = first - 1
   end
-  local best, where = -math.huge, nil
-  for i, value in ipairs(blocks) do
-    sum = sum + value
-    local rest = #blocks - i
-    if i >= before and rest >= after then
-      local explained = sum * sum / i + (total - sum) ^ 2 / rest
-      if explained > best then
-        best, where = explained, i
-      end
-    end
-  end
-  return where
+  return first
 end
 
---- The first value that is above the limit together with 6 of the 8 from it on.
-local function first_above(values, limit)
-  for i = 1, #values - 7 do
-    local above = 0
-    for j = i, i + 7 do
-      above = above + (values[j] > limit and 1 or 0)
-    end
-    if above >= 6 and values[i] > limit then
-      return i
-    end
+--- Says whether a warm-up has settled: the medians of the last two windows differ by no more than
+--- the tolerance, or by no more than their own noise (two standard errors), without which a noisy
+--- series would never settle.
+---@param times number[] when each call ended, in seconds, ascending
+---@param values number[] what it measured
+---@param options { window: number?, tolerance: number? }? seconds, default 0.1; default 0.005
+---@return boolean settled
+---@return number? change of the median from window to window, as a part of it; nil: too few calls
+function stats.settled(times, values, options)
+  options = options or {}
+  if #times ~= #values then
+    error(("bad times: %d of them for %d values"):format(#times, #values), 2)
   end
-end
-
---- Finds the place from which a series stays at a higher level: launch costs,
---- once the queue is full. Two levels are fitted to the logarithms of medians of
---- blocks of 8 (outliers and slow drift do not make a step); the step must be at
---- least half as much again.
----@param values number[] positive
----@return { first: integer, before: number, after: number }? step first: the
---- first value of the higher level; before and after: medians
-function stats.step(values)
-  local blocks = log_blocks(values, 8)
-  local split = best_split(blocks, 8, 2)
-  if not split then
-    return nil
+  order.check(values, 0)
+  local seconds = options.window or 0.1
+  local last = #values
+  local second = last > 0 and window_start(times, last, seconds) or 1
+  local first = second > 1 and window_start(times, second - 1, seconds)
+  if not first or first == 1 then
+    return false -- what was before the first call is not known: its window may be short
   end
-  local before = stats.median(values, 5, math.min(64, 8 * split))
-  local after = stats.median(values, 8 * split + 1)
-  if after < 1.5 * before then
-    return nil
-  end
-  local first = first_above(values, math.sqrt(before * after))
-  return first and { first = first, before = before, after = after }
+  local earlier = table.move(values, first, second - 1, 1, {})
+  local later = table.move(values, second, last, 1, {})
+  local before, after = order.median(earlier), order.median(later)
+  -- The standard error of a median is 1.2533 deviations over the root of n.
+  local noise = 2 * 1.2533 * math.sqrt(order.mad(earlier, before) ^ 2 / #earlier
+    + order.mad(later, after) ^ 2 / #later)
+  local allowed = math.max((options.tolerance or 0.005) * math.abs(before), noise)
+  local change = after == before and 0.0 or (after - before) / math.abs(before)
+  return math.abs(after - before) <= allowed, change
 end
 
 return stats
