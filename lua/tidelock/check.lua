@@ -101,15 +101,49 @@ local function times(rows, vector, transposed)
 end
 
 local wide = { float32 = true, float64 = true, int32 = true }
+local narrow = { float16 = true, bfloat16 = true }
+
+--- op(matrix) * vector, summed in float32, as a table of rows.
+local function product(gpu, matrix, vector, rows, transposed)
+  local result = matrix:device():empty({ rows, 1 }, "float32")
+  return gpu.matmul(matrix, vector, result, { transpose_a = transposed }):totable()
+end
+
+--- op(matrix) * values of more digits than the matrix's type has: they are split into three
+--- vectors of that type, whose products add up. Scaled to at most 1, so that none overflows.
+local function product_split(gpu, matrix, values, rows, transposed)
+  local scale = largest(flatten(values, {}), 0)
+  scale = scale > 0 and scale < math.huge and 2.0 ^ math.ceil(math.log(scale, 2)) or 1
+  local rest, sums = {}, {}
+  for i, row in ipairs(values) do
+    rest[i] = { row[1] / scale }
+  end
+  for _ = 1, 3 do
+    local part = matrix:device():array(rest, matrix:dtype())
+    for i, row in ipairs(part:totable()) do
+      rest[i][1] = rest[i][1] - row[1]
+    end
+    for i, row in ipairs(product(gpu, matrix, part, rows, transposed)) do
+      sums[i] = { (sums[i] and sums[i][1] or 0) + row[1] * scale }
+    end
+  end
+  return sums
+end
 
 --- op(a) * (op(b) * v) and c * v, on the device where its types are wide enough for that.
 local function both_sides(gpu, a, b, c, v, options)
+  local dev = a:device()
   if wide[a:dtype()] then
-    local dev = a:device()
     local vector = dev:array(v, a:dtype())
     local inner = gpu.matmul(b, vector, { transpose_a = options.transpose_b })
     local outer = gpu.matmul(a, inner, { transpose_a = options.transpose_a })
     return outer:totable(), gpu.matmul(c, vector):totable()
+  end
+  if narrow[a:dtype()] then
+    local rows, k = c:shape()[1], a:shape()[options.transpose_a and 1 or 2]
+    local inner = product(gpu, b, dev:array(v, b:dtype()), k, options.transpose_b)
+    return product_split(gpu, a, inner, rows, options.transpose_a),
+      product(gpu, c, dev:array(v, c:dtype()), rows)
   end
   local inner = times(b:totable(), v, options.transpose_b)
   return times(a:totable(), inner, options.transpose_a), times(c:totable(), v)

@@ -49,6 +49,16 @@ each_device("check_matmul", function(open)
       dev:randn({ k, n }, { dtype = dtype, seed = 2 })
   end
 
+  it("passes a product whose sums on the way are beyond float16", function()
+    local dev = open()
+    local a = dev:full({ 8, 16 }, 2 ^ -12, "float16")
+    local b = dev:full({ 16, 8 }, 60000, "float16")
+    local c = gpu.matmul(a, b)
+    assert.is_true(gpu.check_matmul(a, b, c))
+    c:set(3, 3, 0)
+    assert.is_false((gpu.check_matmul(a, b, c)))
+  end)
+
   for _, dtype in ipairs { "float32", "float64", "float16", "bfloat16", "int32", "int8" } do
     it("passes products of " .. dtype .. ", and finds one wrong element", function()
       local dev = open()
