@@ -5,6 +5,7 @@ local fit = require "tidelock.fit"
 local isolated = require "tidelock.isolated"
 local policies = require "tidelock.policy"
 local records = require "tidelock.record"
+local resample = require "tidelock.resample"
 local result = require "tidelock.result"
 local session = require "tidelock.session"
 local stats = require "tidelock.stats"
@@ -62,6 +63,20 @@ function bench.read(options, more)
   return options or {}
 end
 
+--- The options of one variant or point: its own over those of all.
+---@param options table
+---@param own table?
+---@return table
+function bench.merged(options, own)
+  local all = {}
+  for _, from in ipairs { options, own or {} } do
+    for name, value in pairs(from) do
+      all[name] = value
+    end
+  end
+  return all
+end
+
 -- ---- sampling until it is enough --------------------------------------------------------------
 
 local function note_throttling(run)
@@ -96,7 +111,7 @@ local function sample_until(run)
       if run.sampler.busy >= stop.min_time and precise(run) then
         return
       end
-      look = math.ceil(1.5 * look)
+      look = stats.checkpoint(look)
     end
     if dev:clock() >= ends and n >= math.min(3, stop.max_samples) then
       return
@@ -104,32 +119,23 @@ local function sample_until(run)
   end
 end
 
---- Marsaglia's xorshift.
-local function random(state)
-  state = state ~ (state << 13)
-  state = state ~ (state >> 7)
-  return state ~ (state << 17)
-end
-
-local function shuffle(list, state)
+local function shuffle(list, generator)
   for i = #list, 2, -1 do
-    state = random(state)
-    local k = (state >> 1) % i + 1
+    local k = generator.below(i)
     list[i], list[k] = list[k], list[i]
   end
-  return state
 end
 
 --- The numbers from 1 in random order.
 ---@param count integer
----@param seed integer not 0
+---@param seed integer
 ---@return integer[]
 function bench.shuffled(count, seed)
   local list = {}
   for i = 1, count do
     list[i] = i
   end
-  shuffle(list, seed)
+  shuffle(list, resample.generator(seed))
   return list
 end
 
@@ -145,11 +151,11 @@ end
 --- Rounds of batches of 1 to 64 operations in random order; the slope of each round is one value.
 local function sample_slopes(run)
   local stop, dev = run.policy.stop, run.dev
-  local sizes, state = sizes_of(run), run.options.seed or 1
+  local sizes, generator = sizes_of(run), resample.generator(run.options.seed or 1)
   local ends, slopes, all = dev:clock() + stop.max_time, {}, { x = {}, y = {} }
   repeat
     local x, y = {}, {}
-    state = shuffle(sizes, state)
+    shuffle(sizes, generator)
     for i, k in ipairs(sizes) do
       x[i], y[i] = k, run:sample(k).wall
       all.x[#all.x + 1], all.y[#all.y + 1] = x[i], y[i]

@@ -34,18 +34,6 @@ local function read(options)
   return options, math.tointeger(rounds), margin
 end
 
---- The options of one variant: its own over those of all.
-local function merged(options, own)
-  local all = {}
-  for _, from in ipairs { options, own or {} } do
-    for name, value in pairs(from) do
-      all[name] = value
-    end
-  end
-  all.rounds, all.margin = nil, nil
-  return all
-end
-
 local function check_variants(variants)
   if type(variants) ~= "table" or #variants < 2 then
     error("bad argument #1 to 'compare' (a list of two variants {name, function} or more expected)",
@@ -158,7 +146,8 @@ local function measure(dev, variants, options, rounds, margin, gpu, where)
   end })
   dev:synchronize()
   for i, variant in ipairs(variants) do
-    local own = merged(options, variant[3])
+    local own = bench.merged(options, variant[3])
+    own.rounds, own.margin = nil, nil
     local policy = policies.read(own.policy)
     check_policy(policy)
     entries[i] = { run = session.open(dev, variant[2], own, policy, gpu) }

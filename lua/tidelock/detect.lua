@@ -242,30 +242,14 @@ function detect.outliers(summary)
   return { mild = summary.mild, severe = summary.severe, share = share, places = summary.outliers }
 end
 
---- Too small to be measured well: less than 20 steps of the clock, or less than 10 times what the
---- policy adds by itself.
----@param median number seconds, of whole samples
----@param limits { resolution: number?, bias: number? } seconds
----@return { resolution: number?, bias: number? }? limits those that were passed
-function detect.overhead(median, limits)
-  local passed = {}
-  if limits.resolution and median < 20 * limits.resolution then
-    passed.resolution = limits.resolution
-  end
-  if limits.bias and median < 10 * math.abs(limits.bias) then
-    passed.bias = limits.bias
-  end
-  return next(passed) and passed or nil
-end
-
 ---@class tidelock.flag
----@field code string W-DRIFT, W-BIMODAL, W-OSCILLATES, W-FIRSTSLOW, W-OUTLIERS or W-OVERHEAD;
+---@field code string W-DRIFT, W-BIMODAL, W-OSCILLATES, W-FIRSTSLOW or W-OUTLIERS;
 --- beside it the fields of what the function that found it returns
 
 --- All flags of a series.
 ---@param values number[] in time order
----@param options { summary: tidelock.summary?, resolution: number?, bias: number? }? the summary
---- of these values, if there is one already; the clock's step and the policy's own time, in seconds
+---@param options { summary: tidelock.summary?, resolution: number? }? the summary of these values,
+--- if there is one already; the clock's step, in seconds
 ---@return tidelock.flag[]
 function detect.flags(values, options)
   options = options or {}
@@ -278,7 +262,6 @@ function detect.flags(values, options)
     end
   end
   local drift = detect.drift(values)
-  add("W-OVERHEAD", detect.overhead(summary.median, options))
   add("W-DRIFT", drift)
   add("W-BIMODAL", detect.modes(values, options.resolution))
   add("W-OSCILLATES", detect.oscillation(summary, drift))

@@ -164,40 +164,40 @@ local function series_of(run, record)
   return key == "slope" and run.slopes or run.sampler:per_operation(key)
 end
 
---- What the series does besides scattering: trends, two levels, waves. Nothing is thrown away.
+-- What is said of each flag of a series with these statistics.
+local evidence = {
+  ["W-DRIFT"] = function(flag)
+    return { percent = 100 * flag.change, z = flag.z }
+  end,
+  ["W-BIMODAL"] = function(flag)
+    return { low = units.seconds(flag.medians[1]), high = units.seconds(flag.medians[2]),
+      low_share = 100 * flag.shares[1], high_share = 100 * flag.shares[2] }
+  end,
+  ["W-OSCILLATES"] = function(flag)
+    return { rho = flag.rho }
+  end,
+  ["W-FIRSTSLOW"] = function(flag, statistics)
+    return { first = units.seconds(flag.first), median = units.seconds(statistics.median) }
+  end,
+  ["W-OUTLIERS"] = function(flag, statistics)
+    return { severe = flag.severe, mild = flag.mild, n = statistics.n }
+  end,
+}
+
+--- What the series does besides scattering: trends, two levels, waves, far values. Nothing is
+--- thrown away. A knee explains a drift, and two modes a wave.
 function rules.series(run, record)
   local values = series_of(run, record)
   local statistics = record.launches and record.enqueue or record[record.headline]
   if #values < 10 or statistics.median <= 0 then
     return
   end
-  local drift, modes = detect.drift(values), detect.modes(values)
-  if drift and not record.knee then
-    run:warn("W-DRIFT", { percent = 100 * drift.change, z = drift.z })
-  end
-  if modes then
-    run:warn("W-BIMODAL", { low = units.seconds(modes.medians[1]),
-      high = units.seconds(modes.medians[2]), low_share = 100 * modes.shares[1],
-      high_share = 100 * modes.shares[2] })
-  elseif detect.oscillation(statistics, drift) then
-    run:warn("W-OSCILLATES", { rho = statistics.rho })
-  end
-end
-
---- Far values: the first of the series, and how many there are.
-function rules.outliers(run, record)
-  local values = series_of(run, record)
-  local statistics = record.launches and record.enqueue or record[record.headline]
-  if #values < 10 then
-    return
-  end
-  local slow, far = detect.first_slow(values, statistics), detect.outliers(statistics)
-  if slow then
-    run:warn("W-FIRSTSLOW", { first = units.seconds(slow.first),
-      median = units.seconds(statistics.median) })
-  end
-  if far then
-    run:warn("W-OUTLIERS", { severe = far.severe, mild = far.mild, n = #values })
+  local explained = { ["W-DRIFT"] = record.knee ~= nil }
+  for _, flag in ipairs(detect.flags(values, { summary = statistics })) do
+    if not explained[flag.code] then
+      run:warn(flag.code, evidence[flag.code](flag, statistics))
+    end
+    explained["W-OSCILLATES"] = explained["W-OSCILLATES"] or flag.code == "W-BIMODAL"
   end
 end
 
@@ -227,8 +227,7 @@ function rules.throttle(run)
 end
 
 local order = { "clocks", "gate", "synchronous", "inflight", "impossible", "cache", "fill",
-  "first_call", "idle_gap", "overhead", "throttle", "clock_source", "series",
-  "outliers" }
+  "first_call", "idle_gap", "overhead", "throttle", "clock_source", "series" }
 
 --- Adds to the warnings of a session what its record shows.
 ---@param run tidelock.session

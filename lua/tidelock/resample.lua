@@ -218,26 +218,4 @@ function resample.bootstrap(values, statistic, options)
     seed = seed, resamples = count, block = block }
 end
 
---- The ratio of the medians of two series that were not interleaved, b to a, with its interval:
---- each is resampled by itself. It can't see what changed between the two runs.
----@param a number[] in time order, positive
----@param b number[]
----@param options { seed: integer?, resamples: integer?, rho_a: number?, rho_b: number? }?
----@return { ratio: number, ci: { low: number, high: number }, seed: integer, resamples: integer }
-function resample.ratio(a, b, options)
-  options = options or {}
-  order.check(a)
-  order.check(b)
-  local seed, count = options.seed or 1, options.resamples or 10000
-  check_seed(seed, count, 2)
-  local first, state = replicate(a, statistics.median(a), block_length(#a, options.rho_a), count,
-    scramble(seed))
-  local second = replicate(b, statistics.median(b), block_length(#b, options.rho_b), count, state)
-  for i = 1, count do
-    second[i] = second[i] / first[i]
-  end
-  return { ratio = order.median(b) / order.median(a), ci = interval(second, 0.025), seed = seed,
-    resamples = count }
-end
-
 return resample

@@ -139,48 +139,7 @@ end
 ---@param n integer? looked at last; nil: none yet
 ---@return integer
 function stats.checkpoint(n)
-  return n and n >= 20 and n + n // 2 + 1 or 20
-end
-
---- The first place of the window that ends at `last`: it covers `seconds`.
-local function window_start(times, last, seconds)
-  local first = last
-  while first > 1 and times[last] - times[first - 1] < seconds do
-    first = first - 1
-  end
-  return first
-end
-
---- Says whether a warm-up has settled: the medians of the last two windows differ by no more than
---- the tolerance, or by no more than their own noise (two standard errors), without which a noisy
---- series would never settle.
----@param times number[] when each call ended, in seconds, ascending
----@param values number[] what it measured
----@param options { window: number?, tolerance: number? }? seconds, default 0.1; default 0.005
----@return boolean settled
----@return number? change of the median from window to window, as a part of it; nil: too few calls
-function stats.settled(times, values, options)
-  options = options or {}
-  if #times ~= #values then
-    error(("bad times: %d of them for %d values"):format(#times, #values), 2)
-  end
-  order.check(values, 0)
-  local seconds = options.window or 0.1
-  local last = #values
-  local second = last > 0 and window_start(times, last, seconds) or 1
-  local first = second > 1 and window_start(times, second - 1, seconds)
-  if not first or first == 1 then
-    return false -- what was before the first call is not known: its window may be short
-  end
-  local earlier = table.move(values, first, second - 1, 1, {})
-  local later = table.move(values, second, last, 1, {})
-  local before, after = order.median(earlier), order.median(later)
-  -- The standard error of a median is 1.2533 deviations over the root of n.
-  local noise = 2 * 1.2533 * math.sqrt(order.mad(earlier, before) ^ 2 / #earlier
-    + order.mad(later, after) ^ 2 / #later)
-  local allowed = math.max((options.tolerance or 0.005) * math.abs(before), noise)
-  local change = after == before and 0.0 or (after - before) / math.abs(before)
-  return math.abs(after - before) <= allowed, change
+  return n and n + n // 2 + 1 or 20
 end
 
 return stats

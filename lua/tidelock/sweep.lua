@@ -49,16 +49,6 @@ local function name_of(axes, at)
   return table.concat(parts, " ")
 end
 
-local function merged(options, own)
-  local all = {}
-  for _, from in ipairs { options, own or {} } do
-    for name, value in pairs(from) do
-      all[name] = value
-    end
-  end
-  return all
-end
-
 --- What a point may fail with and the sweep still go on: what the device has not, not mistakes.
 local passing = { out_of_memory = true, unsupported = true, limit = true }
 
@@ -67,7 +57,7 @@ local function measure(dev, at, make, options, name, gpu)
   if fn == nil then
     return nil, own == nil and "skipped by the maker" or tostring(own)
   end
-  local settings = merged(options, own)
+  local settings = bench.merged(options, own)
   settings.name = settings.name or name
   return bench.run(dev, fn, settings, gpu)
 end

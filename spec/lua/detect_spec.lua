@@ -254,14 +254,6 @@ describe("detect.flags", function()
     assert.equal("W-FIRSTSLOW W-OUTLIERS", codes(values))
   end)
 
-  it("says when values are too small for their clock or their policy", function()
-    local values = series(1, 50, function() return 8e-6 end)
-    assert.equal("", codes(values, { resolution = 4e-7, bias = 8e-7 }))
-    assert.same({ { code = "W-OVERHEAD", resolution = 5e-7 } },
-      detect.flags(values, { resolution = 5e-7 }))
-    assert.same({ { code = "W-OVERHEAD", bias = -1e-6 } }, detect.flags(values, { bias = -1e-6 }))
-  end)
-
   it("calls the queue's back-pressure in enqueue times two modes", function()
     local values = series(1, 100, function(random, i)
       return (i % 5 == 0 and 5e-3 or 4e-6) * (1 + 0.1 * random.normal())

@@ -48,11 +48,14 @@ describe("examples/launch_queue", function()
       local ended = depth - r.in_flight
       assert.is_true(ended >= 0 and launches - r.in_flight <= r.shown / 0.001,
         ("%d in flight after %g s"):format(r.in_flight, r.shown))
-      -- The share is 1 - depth / launches if all take as long, which they do on the model; on a
-      -- busy machine the spins' ends come late, some more than others.
-      local predicted, shown = 1 - depth / launches, r.shown / r.truth
-      assert.near(predicted, shown, r.record.environment.backend == "sim" and 0.005 or 0.3)
-      assert.is_true(r.shown < r.truth)
+      -- What the spin that runs when the loop begins to wait and the one that runs when it ends
+      -- can explain: two of the longest.
+      local longest = 0
+      for i = r.step.first, launches do
+        longest = math.max(longest, r.costs[i])
+      end
+      local predicted = 1 - depth / launches
+      assert.near(predicted, r.shown / r.truth, (2 + ended) * longest / r.truth + 0.02)
       assert.matches("launches 1%-%d+ cost .* from " .. r.step.first .. " on each waits", text)
       assert.matches("[enqueue time, " .. r.in_flight .. " launches in flight]", text, 1, true)
       assert.matches("[wall time, synchronized]", text, 1, true)

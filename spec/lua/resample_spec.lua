@@ -174,22 +174,3 @@ describe("resample.bootstrap", function()
       "bad resamples: a whole number above 0 wanted, got 0")
   end)
 end)
-
-describe("resample.ratio", function()
-  it("covers the ratio of the medians of two runs in 91 to 99 of 100", function()
-    local held = 0
-    for seed = 1, 200 do
-      local random, a, b = resample.generator(seed), {}, {}
-      for i = 1, 40 do a[i] = 1 + 0.05 * random.normal() end
-      for i = 1, 25 do b[i] = 2 + 0.05 * random.normal() end
-      local r = resample.ratio(a, b, { resamples = 400, seed = seed })
-      held = held + (r.ci.low <= 2 and r.ci.high >= 2 and 1 or 0)
-    end
-    assert.is_true(held >= 182 and held <= 198, held .. " of 200")
-  end)
-
-  it("is exact where nothing varies", function()
-    local r = resample.ratio({ 2, 2, 2 }, { 3, 3 }, { resamples = 10 })
-    assert.same({ ratio = 1.5, ci = { low = 1.5, high = 1.5 }, seed = 1, resamples = 10 }, r)
-  end)
-end)

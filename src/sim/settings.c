@@ -1,5 +1,5 @@
 /* The settings of the model, and the preset: one NVIDIA H200 with CUDA 13.0, as
- * measured by the programs of examples/peers (README, "Numbers"), where nothing
+ * measured by the programs of examples/peers (README, Results), where nothing
  * else is said. */
 #include <math.h>
 

@@ -1,24 +1,19 @@
 --- Raising with the script's place, from however deep in the library. Wrong arguments raise a
 --- string; an operation that failed raises a table like those of tidelock.core.
+local caller = require "tidelock.caller"
+
 local raise = {}
 
---- The first function in the call that is not one of this library's, as "script.lua:12: ".
-local function caller()
-  local library = debug.getinfo(1, "S").source:match("^(.*[/\\])report[/\\]") or "="
-  for level = 2, math.huge do
-    local info = debug.getinfo(level, "Sl")
-    if not info then
-      return ""
-    elseif info.currentline > 0 and info.source:sub(1, #library) ~= library then
-      return ("%s:%d: "):format(info.short_src, info.currentline)
-    end
-  end
+--- The script's line, as "script.lua:12: ".
+local function place()
+  local line = caller.line()
+  return line ~= "" and line .. ": " or ""
 end
 
 --- Raises a string: the call was wrong.
 ---@param message string
 function raise.argument(message)
-  error(caller() .. message, 0)
+  error(place() .. message, 0)
 end
 
 local failure = { __name = "tidelock.failure" }
@@ -32,7 +27,7 @@ end
 ---@param message string one line, cause last
 ---@param code string? default "io"
 function raise.failure(path, message, code)
-  error(setmetatable({ code = code or "io", message = message, path = path, where = caller() },
+  error(setmetatable({ code = code or "io", message = message, path = path, where = place() },
     failure), 0)
 end
 
