@@ -35,8 +35,10 @@ extern "C" __global__ void naive(i64 m, i64 n, i64 k, i64 batch, const float *a,
   }
 }
 
-// ---- uniform numbers on [0, 1), as fine as the type has them throughout
-// ------
+// ---- uniform numbers on [0, 1) ----
+//
+// Of as many random bits as tidelock's, PyTorch's and CuPy's have: operands
+// decide the power that a product takes, and power the clock.
 
 __device__ static unsigned int hash(i64 i, unsigned int seed) {
   unsigned int x = (unsigned int)i * 2654435761u ^ seed * 0x9e3779b9u;
@@ -47,12 +49,15 @@ __device__ static unsigned int hash(i64 i, unsigned int seed) {
   return x ^ x >> 16;
 }
 
-__device__ static void keep(double *to, unsigned int bits) {
-  *to = bits * (1.0 / 4294967296.0);
+// Multiples of 2^-53.
+__device__ static void keep(double *to, i64 i, unsigned int seed) {
+  unsigned long long high = hash(i, seed), low = hash(i, ~seed);
+  *to = (double)(high << 21 | low >> 11) * (1.0 / 9007199254740992.0);
 }
 
-__device__ static void keep(float *to, unsigned int bits) {
-  *to = (float)(bits >> 8) * (1.0f / 16777216.0f);
+// Multiples of 2^-24.
+__device__ static void keep(float *to, i64 i, unsigned int seed) {
+  *to = (float)(hash(i, seed) >> 8) * (1.0f / 16777216.0f);
 }
 
 struct float16 {
@@ -63,14 +68,14 @@ struct bfloat16 {
 };
 
 // Multiples of 2^-11.
-__device__ static void keep(float16 *to, unsigned int bits) {
-  float x = (float)(bits >> 21) * (1.0f / 2048.0f);
+__device__ static void keep(float16 *to, i64 i, unsigned int seed) {
+  float x = (float)(hash(i, seed) >> 21) * (1.0f / 2048.0f);
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(to->bits) : "f"(x));
 }
 
 // Multiples of 2^-8.
-__device__ static void keep(bfloat16 *to, unsigned int bits) {
-  float x = (float)(bits >> 24) * (1.0f / 256.0f);
+__device__ static void keep(bfloat16 *to, i64 i, unsigned int seed) {
+  float x = (float)(hash(i, seed) >> 24) * (1.0f / 256.0f);
   to->bits = (unsigned short)(__float_as_uint(x) >> 16);
 }
 
@@ -80,7 +85,7 @@ __device__ static void keep(bfloat16 *to, unsigned int bits) {
     i64 step = (i64)gridDim.x * blockDim.x;                                    \
     for (i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x; i < size;         \
          i += step)                                                            \
-      keep(&to[i], hash(i, seed));                                             \
+      keep(&to[i], i, seed);                                                   \
   }
 
 FILL(float32, float)
