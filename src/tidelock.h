@@ -318,6 +318,8 @@ tl_status tl_device_stamp(tl_device *device, int64_t *nanoseconds,
                           tl_error *error);
 /* The clock that stamps are read from: nanoseconds since some moment. */
 int64_t tl_device_time(tl_device *device);
+/* Nanoseconds that reads and writes of buffers have waited for launches. */
+int64_t tl_device_read_wait(tl_device *device);
 /* Launches made so far, on streams that are gone too. */
 uint64_t tl_device_launches(tl_device *device);
 /* The stream used where none is given: an ordinary one. A new reference. */

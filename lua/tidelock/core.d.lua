@@ -182,12 +182,14 @@ local core = {}
 ---@field precision_override string? environment variables that change what matmul computes with
 ---@field sim tidelock.simulation? the settings in use, none absent, where time is virtual
 
---- W-INFLIGHT and W-BACKLOG have the first four, W-NOCUDA the reason, W-PRECISION the override.
+--- W-INFLIGHT, W-BACKLOG and W-CHARGED have the first four, W-NOCUDA the reason, W-PRECISION the
+--- override.
 ---@class tidelock.warning_details
 ---@field seconds number? the difference that the warning is about
 ---@field least integer? launches in flight, at least
 ---@field most integer? launches in flight, at most
 ---@field made integer? launches that were made
+---@field waited number? of W-CHARGED: seconds that reads and writes waited
 ---@field reason string? why no GPU is used
 ---@field override string? environment variables that change what matmul computes with
 ---@field where string "script.lua:12: ", or empty
@@ -614,7 +616,8 @@ function pending:close() end
 -- ---- stamps ---------------------------------------------------------------------------------
 
 --- A time on the wall clock that remembers what was in flight. `later - earlier` is in seconds; it
---- warns W-BACKLOG when launches from before were running at the start, and W-INFLIGHT when
+--- warns W-BACKLOG when launches from before were running at the start, W-CHARGED when a read or
+--- write of a buffer waited for them for more than a tenth of the difference, and W-INFLIGHT when
 --- launches made since were not done at the end. Stamps of two devices raise.
 ---@class tidelock.stamp
 ---@operator sub(tidelock.stamp): number

@@ -2,12 +2,14 @@
  * that says what the difference is a time of. */
 #include "binding/binding.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 typedef struct stamp {
   tl_handle handle; /* the device */
   int64_t nanoseconds;
+  int64_t read_wait; /* what reads had waited by then */
   int32_t count;
   tl_mark marks[]; /* where each stream stood */
 } stamp;
@@ -47,6 +49,7 @@ int tl_stamp_now(lua_State *L) {
   size_t nbytes = (size_t)r.count * sizeof *r.marks;
   stamp *s = tl_newobject(L, TL_STAMP, sizeof *s + nbytes);
   s->nanoseconds = r.nanoseconds;
+  s->read_wait = tl_device_read_wait(tl_checkobject(L, 1, TL_DEVICE));
   s->count = r.count;
   if (nbytes > 0)
     memcpy(s->marks, r.marks, nbytes);
@@ -74,12 +77,16 @@ static uint64_t larger(uint64_t a, uint64_t b) {
   return a > b ? a : b;
 }
 
-/* How many launches the stream had seen at the stamp. */
-static uint64_t launched_at(const stamp *s, uint64_t stream) {
+static uint64_t smaller(uint64_t a, uint64_t b) {
+  return a < b ? a : b;
+}
+
+/* Where the stream stood at the stamp; all 0 if it was not there. */
+static tl_mark mark_at(const stamp *s, uint64_t stream) {
   for (int32_t i = 0; i < s->count; i++)
     if (s->marks[i].stream == stream)
-      return s->marks[i].launched;
-  return 0;
+      return s->marks[i];
+  return (tl_mark){.stream = stream};
 }
 
 /* What was in flight at the marks, of the launches made since the stamp `from`
@@ -91,12 +98,26 @@ static flight in_flight(const tl_mark *marks, int32_t count,
     f.made -= from->marks[i].launched;
   for (int32_t i = 0; i < count; i++) {
     const tl_mark *m = &marks[i];
-    uint64_t before = from != NULL ? launched_at(from, m->stream) : 0;
+    uint64_t before = from != NULL ? mark_at(from, m->stream).launched : 0;
     f.made += m->launched;
     f.least += above(m->launched, larger(before, m->completed_most));
     f.most += above(m->launched, larger(before, m->completed_least));
   }
   return f;
+}
+
+/* Launches that ended between the stamps, at least: those in flight at the
+ * earlier one, and those made since. */
+static void count_ended(const stamp *earlier, const stamp *later,
+                        uint64_t *before, uint64_t *since) {
+  *before = *since = 0;
+  for (int32_t i = 0; i < later->count; i++) {
+    const tl_mark *m = &later->marks[i];
+    tl_mark from = mark_at(earlier, m->stream);
+    *before +=
+        above(smaller(m->completed_least, from.launched), from.completed_most);
+    *since += above(m->completed_least, from.launched);
+  }
 }
 
 /* Pushes the details that a warning carries, its place included. */
@@ -146,6 +167,29 @@ static int sub_warn_inflight(lua_State *L, int status, lua_KContext context) {
   return tl_warn(L, "W-INFLIGHT", lua_tostring(L, -1), -2, 0, sub_finish);
 }
 
+/* A read that waited for earlier launches, for more than a tenth of the
+ * interval, is what it is a time of. Pushes the message, or nothing. */
+static bool push_charged(lua_State *L, const stamp *earlier,
+                         const stamp *later) {
+  uint64_t before, since;
+  char waited[32], more[64] = "";
+  int64_t wait = later->read_wait - earlier->read_wait;
+  count_ended(earlier, later, &before, &since);
+  if (before == 0 || wait <= (later->nanoseconds - earlier->nanoseconds) / 10)
+    return false;
+  lua_pushnumber(L, (double)wait * 1e-9);
+  lua_setfield(L, -2, "waited");
+  snprintf(waited, sizeof waited, "%.3g ms", (double)wait * 1e-6);
+  if (since > 0)
+    snprintf(more, sizeof more, " and for %" PRIu64 " made since", since);
+  lua_pushfstring(L,
+                  "a read or write waited %s for %I launches made before the "
+                  "clock started%s: their time is charged here; synchronize "
+                  "first",
+                  waited, (LUAI_UACINT)before, more);
+  return true;
+}
+
 /* later - earlier --> seconds; warns when that is not the time of the work */
 static int stamp_sub(lua_State *L) {
   const stamp *later = check_stamp(L, 1), *earlier = check_stamp(L, 2);
@@ -166,6 +210,9 @@ static int stamp_sub(lua_State *L) {
   if (f.least == 0)
     return sub_warn_inflight(L, LUA_OK, 0);
   push_details(L, seconds, &f);
+  if (push_charged(L, earlier, later))
+    return tl_warn(L, "W-CHARGED", lua_tostring(L, -1), -2, 0,
+                   sub_warn_inflight);
   lua_pushfstring(L,
                   "%s%I earlier launches were still running when the clock "
                   "started: their time is in this number; synchronize first",

@@ -26,6 +26,7 @@ struct tl_device {
   atomic_int_least64_t buffers;     /* open buffers with memory of their own */
   atomic_int_least64_t objects;     /* everything open */
   atomic_int_least64_t allocations; /* buffers ever counted in `buffers` */
+  atomic_int_least64_t read_wait;   /* ns that reads and writes have waited */
   atomic_int auto_kernel[TL_MATMUL_TYPE_COUNT]; /* what "auto" is; -1: not
                                                    asked yet */
 

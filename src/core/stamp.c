@@ -69,6 +69,10 @@ int64_t tl_device_time(tl_device *device) {
   return tl_device_clock(device, true);
 }
 
+int64_t tl_device_read_wait(tl_device *device) {
+  return atomic_load(&device->read_wait);
+}
+
 uint64_t tl_device_launches(tl_device *device) {
   pthread_mutex_lock(&device->lock);
   uint64_t launches = device->gone_launches;

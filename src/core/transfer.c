@@ -11,10 +11,17 @@
 
 tl_status tl_buffer_wait(tl_buffer *buffer, double seconds, bool *reached,
                          tl_error *error) {
+  tl_device *device = tl_buffer_device(buffer);
   *reached = false;
-  tl_status status = tl_device_check(tl_buffer_device(buffer), error);
-  if (status == TL_OK)
-    status = tl_memory_wait(buffer->memory, seconds, reached, error);
+  tl_status status = tl_device_check(device, error);
+  if (status != TL_OK)
+    return status;
+  bool waits = buffer->memory->use_count > 0 && seconds != 0;
+  int64_t began = waits ? tl_device_clock(device, false) : 0;
+  status = tl_memory_wait(buffer->memory, seconds, reached, error);
+  if (waits)
+    atomic_fetch_add(&device->read_wait,
+                     tl_device_clock(device, false) - began);
   return status;
 }
 
