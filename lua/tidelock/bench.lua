@@ -94,8 +94,8 @@ end
 
 --- Whether the estimate is as precise as asked. To be asked at few, growing numbers of samples:
 --- stopping at the first chance that a noisy interval gives is a bias.
-local function precise(run)
-  return stats.summary(headline_values(run)).rel_ci <= run.policy.stop.rel_ci
+local function precise(run, values)
+  return stats.precision(values, run.policy.center) <= run.policy.stop.rel_ci
 end
 
 --- Samples at 20, 31, 47, ... until the interval is narrow and the device has worked long enough;
@@ -108,7 +108,7 @@ local function sample_until(run)
     isolated.pause()
     if n >= look then
       note_throttling(run)
-      if run.sampler.busy >= stop.min_time and precise(run) then
+      if run.sampler.busy >= stop.min_time and precise(run, headline_values(run)) then
         return
       end
       look = stats.checkpoint(look)
@@ -162,8 +162,7 @@ local function sample_slopes(run)
       isolated.pause()
     end
     slopes[#slopes + 1] = (fit.theil_sen(x, y))
-    local enough = #slopes >= stop.min_samples
-      and stats.summary(slopes).rel_ci <= stop.rel_ci
+    local enough = #slopes >= stop.min_samples and precise(run, slopes)
   until enough or #slopes >= stop.max_samples or dev:clock() >= ends
   run.slopes, run.fit = slopes, fit.line(all.x, all.y)
   run.count = sizes[1]

@@ -32,6 +32,19 @@ function order.sorted(values)
   return copy
 end
 
+--- The values that occur, sorted, each once.
+---@param values number[]
+---@return number[]
+function order.distinct(values)
+  local list = {}
+  for _, value in ipairs(order.sorted(values)) do
+    if value ~= list[#list] then
+      list[#list + 1] = value
+    end
+  end
+  return list
+end
+
 --- The quantile p of sorted values, by linear interpolation between neighbours: definition 7 of
 --- Hyndman and Fan (Sample quantiles in statistical packages, 1996), numpy's default.
 ---@param sorted number[]

@@ -134,6 +134,34 @@ function stats.summary(values)
   }
 end
 
+--- How precise an estimate of a series is: half of its 95 % interval, as a part of it. The mean's
+--- interval is 1.96 standard errors of so many values as the correlated ones count for. A minimum
+--- has no interval: it is as precise as the second half of the series left it where the first half
+--- had it.
+---@param values number[]
+---@param center "median" | "mean" | "min" | nil default: median
+---@return number relative
+function stats.precision(values, center)
+  local s = stats.summary(values)
+  local half
+  if center == "mean" then
+    local squares = 0
+    for _, value in ipairs(values) do
+      squares = squares + (value - s.mean) ^ 2
+    end
+    half = s.n > 1 and 1.96 * math.sqrt(squares / (s.n - 1) / s.n_eff) or math.huge
+  elseif center == "min" then
+    local early = math.huge
+    for i = 1, s.n // 2 do
+      early = math.min(early, values[i])
+    end
+    half = early - s.min
+  else
+    return s.rel_ci
+  end
+  return half == 0 and 0.0 or half / math.abs(s[center])
+end
+
 --- The number of samples at which to look next whether the interval is narrow enough: 20, 31, 47
 --- and so on, half as many again. Looking after every sample would stop at the first lucky one.
 ---@param n integer? looked at last; nil: none yet

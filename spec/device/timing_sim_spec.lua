@@ -1,6 +1,7 @@
 --- The methodology on the device of virtual time, where the truth is known: knees, biases, and the
 --- public cases of which each number is somebody's own.
 local gpu = require "tidelock"
+local stats = require "tidelock.stats"
 
 -- A device that takes time for nothing but what a spec says.
 local NOTHING = { launch_cost = 0, launch_latency = 0, kernel_gap = 0, event_cost = 0,
@@ -170,6 +171,37 @@ describe("sim:", function()
       assert.is_true(told "W-OVERHEAD")
     end)
 
+    it("slope says when its largest batches wait for a slot, and stays right", function()
+      -- The queue holds 32 launches where 1024 are told: each takes 32 slots.
+      local dev <close> = device { launch_cost = 2e-6, launch_slots = 32 }
+      local r = dev:bench(spin(100e-6), { policy = "slope" })
+      assert.near(100e-6, r.slope.median, 1e-12)
+      assert.same({ "W-BACKPRESSURE" }, codes)
+      -- Of 32 launches more 30 wait, each for a kernel: the first two find slots that came free.
+      assert.matches("in batches of 64 a launch costs %d+%.?%d* times what it costs in smaller ones",
+        r.warnings[1].message)
+    end)
+
+    it("slope says when an operation takes longer the more precede it", function()
+      local dev <close> = device { launch_cost = 1e-6 }
+      local r = dev:bench(function(s)
+        s:spin(s:inflight() < 32 and 100e-6 or 110e-6)
+      end, { policy = "slope" })
+      assert.same({ "W-CURVED" }, codes)
+      assert.equal("among the last of 64 in a row an operation takes 10 % more than in shorter rows",
+        r.warnings[1].message)
+    end)
+
+    it("slope of noisy but straight batches: no alarm in 200 seeded runs", function()
+      for seed = 1, 200 do
+        local dev <close> = device { launch_cost = 3e-6, kernel_time = 20e-6, launch_jitter = 0.2,
+          kernel_jitter = 0.1, spike_share = 0.01, spike_time = 50e-6, seed = seed }
+        dev:bench(fill(dev), { policy = { "slope", warmup = QUICK, stop = { min_samples = 10,
+          max_samples = 10 } } })
+      end
+      assert.is_false(told "W-CURVED" or told "W-BACKPRESSURE")
+    end)
+
     -- pytorch PR #177765 (case 30): the time of one operation must not depend on how many.
     it("batch gives the same time for one operation whatever k is", function()
       local dev <close> = device { launch_cost = 3e-6, launch_latency = 2e-6 }
@@ -194,6 +226,23 @@ describe("sim:", function()
       assert.near(4e-6, medians.cold, 1e-12)
       assert.near(44e-6, medians.synchronized, 1e-12)
       assert.is_true(told "W-IDLEGAP")
+    end)
+
+    it("stops when the estimate that it reports is precise, whichever that is", function()
+      local counts = {}
+      for _, center in ipairs { "median", "mean", "min" } do
+        local dev <close> = device { launch_cost = 1e-6, kernel_time = 100e-6, kernel_jitter = 0.05,
+          seed = 3 }
+        local r = dev:bench(fill(dev), { policy = { "cold", cache = "warm", center = center,
+          warmup = QUICK, stop = { rel_ci = 0.005, min_time = 0 } } })
+        local values = r.samples.device
+        assert.is_true(stats.precision(values, center) <= 0.005)
+        local before = math.ceil(#values / 1.5) - 1
+        assert.is_true(#values == 20 or stats.precision(
+          table.move(values, 1, before, 1, {}), center) > 0.005)
+        counts[center] = #values
+      end
+      assert.is_true(counts.min < counts.mean and counts.mean < counts.median)
     end)
 
     it("stops after max_time by the device's clock", function()

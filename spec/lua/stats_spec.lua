@@ -181,6 +181,36 @@ describe("the interval of the median", function()
   end
 end)
 
+describe("stats.precision", function()
+  it("is that of the estimate that is asked for", function()
+    local s = stats.summary(uneven)
+    assert.equal(s.rel_ci, stats.precision(uneven))
+    assert.equal(s.rel_ci, stats.precision(uneven, "median"))
+    -- 1.96 * numpy.std(ddof=1) / sqrt(23) / numpy.mean; the series is not correlated.
+    near(0.03694494674355709, stats.precision(uneven, "mean"))
+    -- The least of the first 11 is 4.05, and of all.
+    assert.equal(0.0, stats.precision(uneven, "min"))
+    near(1 / 9, stats.precision({ 10, 11, 12, 9, 13, 14 }, "min"))
+    assert.equal(0.0, stats.precision({ 5, 5, 5 }, "mean"))
+    assert.equal(math.huge, stats.precision({ 5 }, "mean"))
+    assert.equal(math.huge, stats.precision({ 5 }, "min"))
+  end)
+
+  it("covers the mean of correlated series", function()
+    local held = 0
+    for seed = 1, 2000 do
+      local values = autoregression(resample.generator(seed), 60, 0.5)
+      for i = 1, #values do
+        values[i] = 1 + 0.01 * values[i]
+      end
+      local mean = stats.summary(values).mean
+      held = held + (math.abs(mean - 1) <= stats.precision(values, "mean") * mean and 1 or 0)
+    end
+    local share = held / 2000
+    assert.is_true(share >= 0.93 and share <= 0.99, ("%.4f"):format(share))
+  end)
+end)
+
 describe("stats.inflation", function()
   it("is 1 for independent values, and grows with correlation to its limit", function()
     assert.equal(1, stats.inflation(5, 0.9))
