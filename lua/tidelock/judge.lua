@@ -271,7 +271,7 @@ function rules.throttle(run)
   end
 end
 
-local order = { "clocks", "gate", "synchronous", "inflight", "impossible", "cache", "fill",
+local sequence = { "clocks", "gate", "synchronous", "inflight", "impossible", "cache", "fill",
   "first_call", "idle_gap", "line", "overhead", "throttle", "clock_source", "series" }
 
 --- Adds to the warnings of a session what its record shows.
@@ -279,7 +279,7 @@ local order = { "clocks", "gate", "synchronous", "inflight", "impossible", "cach
 ---@param record tidelock.bench
 ---@param options table as bench.run takes
 function judge.record(run, record, options)
-  for _, name in ipairs(order) do
+  for _, name in ipairs(sequence) do
     rules[name](run, record, options)
   end
 end

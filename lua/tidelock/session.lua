@@ -194,7 +194,8 @@ end
 
 --- One call on poisoned outputs. An argument that was only taken for an output, and is not written
 --- by the operation, gets its contents back.
-function methods:check()
+---@param when "before" | "after" the samples
+function methods:check(when)
   local list = self.outputs[1]
   if #list == 0 then
     return
@@ -205,7 +206,7 @@ function methods:check()
   self:restore()
   operation.run(self.op, 1)
   self.stream:synchronize()
-  if not self:verify("before") and guessed and outputs.unwritten(list) then
+  if not self:verify(when) and guessed and outputs.unwritten(list) then
     guessed:copy_from(kept, self.stream)
     self.stream:synchronize()
     self.outputs = { {} }
@@ -229,7 +230,7 @@ function methods:examine(early)
   end
   self:look()
   if policy.check ~= "none" then
-    self:check()
+    self:check(early and "before" or "after")
   end
 end
 

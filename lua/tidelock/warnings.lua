@@ -38,8 +38,8 @@ warnings.catalog = {
   { code = "W-BACKPRESSURE", message = "{what}",
     cause = "the launch queue was full: the host's clock then measures the device",
     action = "use policy 'window', or synchronize" },
-  { code = "W-CURVED", message = "among the last of {large} in a row an operation takes {percent} % "
-      .. "{more} than in shorter rows",
+  { code = "W-CURVED", message = "among the last of {large} in a row an operation takes {percent} "
+      .. "% {more} than in shorter rows",
     cause = "clocks, caches or memory change with how many follow each other: the slope is a mean",
     action = "use policy 'batch' with the k that matters, and look at the samples" },
   { code = "W-INFLIGHT", message = "clock stopped with {inflight} of {made} launches in flight: "

@@ -1,3 +1,4 @@
+local gpu = require "tidelock"
 local stats = require "tidelock.stats"
 
 --- Runs an example with what it prints collected; returns its results and the text.
@@ -5,11 +6,14 @@ local function run(name, ...)
   local printed = {}
   local sandbox = setmetatable({
     print = function(...)
-      printed[#printed + 1] = table.concat({ ... }, "\t")
+      local texts = {}
+      for i = 1, select("#", ...) do
+        texts[i] = tostring((select(i, ...)))
+      end
+      printed[#printed + 1] = table.concat(texts, "\t")
     end,
   }, { __index = _G })
   local chunk = assert(loadfile("examples/" .. name .. ".lua", "t", sandbox))
-  local gpu = require "tidelock"
   local before = gpu.on_warning(function(code, message)
     printed[#printed + 1] = code .. ": " .. message
   end)
@@ -101,19 +105,24 @@ describe("examples/instant_matmul", function()
     local r, text = run("instant_matmul", "n=700", "calls=3", "svg=" .. svg)
     os.remove(svg)
     assert.is_true(r.shown < r.done)
-    assert.equal(3, #r.costs)
-    -- Rule: the sum over k of (column sum of a) x (row sum of b), with the pattern 0..6, 0..4.
-    local wanted = 0
-    for k = 0, 699 do
-      local column, row = 0, 0
-      for i = 0, 699 do
-        column, row = column + (i * 700 + k) % 7, row + (k * 700 + i) % 5
-      end
-      wanted = wanted + column * row
+    assert.equal("wall", r.record.headline)
+    assert.equal(3, r.record.wall.n)
+    assert.equal(2 * 700 ^ 3, r.record.flops)
+    for i = 1, 3 do
+      assert.is_true(r.record.samples.enqueue[i] < r.record.samples.wall[i])
     end
-    assert.equal(wanted, r.sum)
     assert.matches("W%-INFLIGHT: clock stopped with 1 of 1 launches in flight", text)
-    assert.matches("[device time, between two events]", text, 1, true)
+    assert.matches("\n  device time  ", text, 1, true)
+    assert.matches("the product was checked", text, 1, true)
+  end)
+
+  it("raises when the product is wrong", function()
+    local matmul = gpu.matmul
+    gpu.matmul = function(a, b, c, stream) return matmul(b, a, c, stream) end
+    local ok, raised = pcall(run, "instant_matmul", "n=64", "calls=2", "svg=")
+    gpu.matmul = matmul
+    assert.is_false(ok)
+    assert.matches("after the samples: the product is wrong: vector 1", raised, 1, true)
   end)
 end)
 
