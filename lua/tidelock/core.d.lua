@@ -615,7 +615,8 @@ function pending:close() end
 
 -- ---- stamps ---------------------------------------------------------------------------------
 
---- A time on the wall clock that remembers what was in flight. `later - earlier` is in seconds; it
+--- A time on the wall clock that remembers what was in flight (os.clock() is CPU time: of a wait of
+--- 300 ms on the host device it counts 0.3 ms). `later - earlier` is in seconds; it
 --- warns W-BACKLOG when launches from before were running at the start, W-CHARGED when a read or
 --- write of a buffer waited for them for more than a tenth of the difference, and W-INFLIGHT when
 --- launches made since were not done at the end. Stamps of two devices raise.
