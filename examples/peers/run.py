@@ -15,6 +15,8 @@ out, and the reason printed. Needs a build of tidelock (--tidelock, by default b
   question2   what a first large product pays for, step by step
   question1   2000 launches of the naive product at a size that takes about 1 ms
   whole       the same at the question's own size: about 67 s for each program
+  raw         launches of raw.cu of the folder --reference, unmodified, against ours: a process
+              of each in turns, ended when it has said what a launch costs
   reference   the programs of the folder --reference, as they are
 
 Within a part all programs are asked in turn, the order rotated, and reversed every other round,
@@ -56,12 +58,17 @@ SAMPLE_SECONDS, LEAST_PRODUCTS, LONG_PRODUCT_SECONDS, MOST_PRODUCTS = 20e-3, 3, 
 PROGRAM_SECONDS = 180  # of a program that is run once
 
 DTYPES = ["float32", "tf32", "bfloat16", "float16", "float64"]
+REFERRING = {"raw", "reference"}  # parts that need the folder of other programs
 SERVED = {"launch", "throughput", "ladder"}  # parts that ask servers
 KERNELS = ["naive", "coalesced", "tiled", "register", "blas"]
 # Of a process start; what no step of it accounts for is the interpreter's and the system's.
 START_TIMES = ["first checked product", "the same, to the process's end", "of it, no step",
                *(f"of it, {step}" for step in
                  ["import", "inputs", "context", "upload", "product", "check"])]
+# What raw.cu says of launches, in its order, and what it is compared with.
+RAW = {"launch ns: cudaLaunchKernel": "spin 1", "enqueue ns: cublasSgemm n=32": "blas 32",
+       "enqueue ns: cublasSgemm n=256": "blas 256", "enqueue ns: cublasSgemm n=1024": "blas 1024"}
+RAW_ASKED = 12  # times 5 batches of 200 calls: raw.cu takes the median of 60
 STEPS = ["import", "context", "data", "blas library", "first enqueue", "first wait",
          "second enqueue", "second wait"]
 
@@ -83,12 +90,13 @@ class Scale:
         self.launch_rounds = 4 if quick else 12  # of 5 batches each
         self.ratio_rounds = 21 if quick else 201
         self.starts = 3 if quick else 10
+        self.raw_rounds = 5 if quick else 25
         self.question_rounds = 1 if quick else 3
         # What a part is expected to take, in seconds; with the servers' start where it needs them.
         full = {"ratio": 25, "launch": 30, "start": 75, "throughput": 80, "ladder": 20,
-                "question2": 60, "question1": 35, "whole": 205, "reference": 130}
+                "question2": 60, "question1": 35, "whole": 205, "raw": 180, "reference": 130}
         short = {"ratio": 10, "launch": 20, "start": 25, "throughput": 20, "ladder": 8,
-                 "question2": 20, "question1": 15, "whole": 205, "reference": 130}
+                 "question2": 20, "question1": 15, "whole": 205, "raw": 40, "reference": 130}
         self.expected = short if quick else full
 
 
@@ -503,14 +511,63 @@ class Run:
     def part_whole(self):
         self.question1("whole", self.scale.whole, 1)
 
+    def compile_reference(self, name):
+        return [*self.nvcc, "-std=c++17", "-o", str(self.build / name),
+                str(self.options.reference / f"{name}.cu"), "-lcublas", "-lcuda",
+                f"-L{self.options.cuda}/lib64/stubs"]
+
+    def raw_costs(self):
+        """One run of raw.cu, until it has said what launches cost."""
+        process = Process("raw", ["stdbuf", "-oL", str(self.build / "raw")], self.native,
+                          self.build / "raw.log")
+        said = {}
+        while len(said) < len(RAW):
+            line = process.line(PROGRAM_SECONDS)
+            if line is None:
+                raise Unavailable(process.reason())
+            what, _, value = line.rpartition(" ")
+            if what in RAW:
+                said[RAW[what]] = float(value)
+        end(process.process)
+        return said
+
+    def our_costs(self):
+        server = Server(OURS, *self.command(OURS, "server"), self.build / "raw-tidelock.log")
+        try:
+            server.ready()
+            return {what: statistics.median(
+                x for _ in range(RAW_ASKED) for x in server.ask(f"launch {what}")["samples"])
+                for what in RAW.values()}
+        finally:
+            end(server.process)
+
+    def part_raw(self):
+        """A fresh process of each in every round: what a process is dealt scatters, too."""
+        if not self.compile("raw", self.compile_reference("raw")):
+            return
+        samples = {what: {"c": [], OURS: []} for what in RAW.values()}
+        run = {"c": self.raw_costs, OURS: self.our_costs}
+        try:
+            for number in range(self.scale.raw_rounds):
+                for program in turns(["c", OURS], number):
+                    for what, value in run[program]().items():
+                        samples[what][program].append(value)
+        except (Unavailable, ValueError) as reason:
+            self.skip("raw", reason)
+            return
+        for what, by_program in samples.items():
+            self.keep("raw", by_program, measure=what, unit="ns")
+            ratios = self.ratios(by_program, ratio_of_medians)
+            self.row(f"launch, a process each in turns, raw.cu: {what}", "ns",
+                     {p: statistics.median(v) for p, v in by_program.items()}, ratios,
+                     self.verdicts(ratios, "at most", LAUNCH_BOUND))
+
     def part_reference(self):
         """The programs of another folder, unmodified: their text is kept as it is."""
         folder = self.options.reference
         for name, command in [
-                ("raw", [*self.nvcc, "-o", str(self.build / "raw"), str(folder / "raw.cu"),
-                         "-lcublas", "-lcuda"]),
-                ("queue", [*self.nvcc, "-std=c++17", "-o", str(self.build / "queue"),
-                           str(folder / "queue.cu"), "-lcublas", "-lcuda"]),
+                ("raw", self.compile_reference("raw")),
+                ("queue", self.compile_reference("queue")),
                 # It calls through functions without a prototype: C17 still has them.
                 ("cold", [self.c[0], "-std=gnu17", "-O2", "-o", str(self.build / "cold"),
                           str(folder / "cold.c"), "-ldl"])]:
@@ -669,9 +726,9 @@ def main():
                         metavar="DIR", help="Lua's headers (%(default)s)")
     options = parser.parse_args()
     if options.only is None:
-        options.only = [part for part in parts if part != "reference" or options.reference]
-    elif "reference" in options.only and not options.reference:
-        parser.error("reference: --reference DIR is wanted")
+        options.only = [part for part in parts if part not in REFERRING or options.reference]
+    elif REFERRING.intersection(options.only) and not options.reference:
+        parser.error("raw, reference: --reference DIR is wanted")
     Run(options).main()
 
 
