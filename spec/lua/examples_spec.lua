@@ -126,6 +126,24 @@ describe("examples/instant_matmul", function()
   end)
 end)
 
+describe("examples/zeros", function()
+  it("warns of the zeros, and only of them (case 25)", function()
+    local r, text = run("zeros", "n=64", "seconds=0.05")
+    for i, record in ipairs(r.records) do
+      local filled = false
+      for _, warning in ipairs(record.warnings) do
+        filled = filled or warning.code == "W-FILL"
+      end
+      assert.equal(i == 2, filled, record.name)
+      assert.is_true(record.device.median > 0)
+    end
+    assert.matches("float32 n=64 on %S+: zeros are %d+%.%d %% %a+ than uniform data", text)
+    if os.getenv("TIDELOCK_DEVICE") == "sim" then -- which knows of no power
+      assert.same({ 0.0, 0.0 }, { r.gain, r.noise })
+    end
+  end)
+end)
+
 describe("examples/device_info", function()
   it("prints every property that question 1 prints", function()
     local _, text = run("device_info")
