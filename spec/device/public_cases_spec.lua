@@ -1,3 +1,46 @@
+--- The public cases: times that somebody published and that were wrong, each with the report's own
+--- numbers. Here are those that no other spec is about. Of all 36, the file that has a spec with
+--- "case N" in its name, or why there is none; the last spec below compares.
+---
+---   1  device/timing_sim_spec    Stack Overflow, question 1: slow after 1028 launches
+---   2  device/public_cases_spec  Stack Overflow, question 2: a product in no time
+---   3  device/timing_sim_spec    Stack Overflow 53970187
+---   4  device/timing_sim_spec    numba/numba #4390
+---   5  device/public_cases_spec  NVIDIA forum 220629
+---   6  device/timing_sim_spec    JuliaAttic/CUDArt.jl #31
+---   7  device/timing_sim_spec    TensorBFS/CuTropicalGEMM.jl #19
+---   8  device/timing_sim_spec    ENCCS/julia-for-hpc #56
+---   9  device/public_cases_spec  TristanBilot/mlx-benchmark PR #21
+---  10  device/stamp_spec         torch/cutorch #493
+---  11  device/timing_sim_spec    jax-ml/jax #28816
+---  12  device/timing_sim_spec    JuliaGPU/CUDA.jl #312
+---  13  device/timing_sim_spec    JuliaGPU/CUDA.jl PR #2118
+---  14  device/public_cases_spec  google/benchmark #333, #1064
+---  15  device/public_cases_spec  google/benchmark #702, #1158
+---  16  device/timing_sim_spec    flashinfer-bench #195
+---  17  device/public_cases_spec  meta-pytorch/torchrec #4665
+---  18  device/public_cases_spec  flashinfer PR #3373
+---  19  device/public_cases_spec  pytorch/helion PR #2994
+---  20  device/public_cases_spec  KernelBench PR #82
+---  21  device/bench_spec         numba-cuda-mlir #232
+---  22  device/public_cases_spec  kekzl/imp PR #1469
+---  23  device/public_cases_spec  ROCm/vllm PR #928
+---  24  device/public_cases_spec  flashinfer PR #2899
+---  25  device/bench_spec         NVIDIA/cutlass #2004, DeepBench #104
+---  26  device/public_cases_spec  flashinfer #4468, NVIDIA/TileGym #118, triton PR #10149
+---  27  device/public_cases_spec  NVIDIA/nvbench #231
+---  28  device/timing_sim_spec    NVIDIA/nvbench #249
+---  29  device/public_cases_spec  cuml PR #1473, rocBLAS #1270, oneMath #106
+---  30  device/timing_sim_spec    pytorch PR #177765
+---  31  none: WDDM is a driver model of Windows, where the runtime does not run (FLAMEGPU2 #451)
+---  32  device/timing_sim_spec    nvbench #316, helion PR #3523
+---  33  lua/judge_spec            mixbench #14
+---  34  device/public_cases_spec  tensara PR #238, reference-kernels #104, #150
+---  35  none: no energy is measured yet (zeus #181)
+---  36  none: it takes ncu and nsys, and a GPU (NVIDIA/Fuser #775)
+---
+--- For want of a GPU no spec says of case 23 that the SM clock, which is in the record, explains
+--- the difference; nor of case 25 that zeros are faster only at the power limit.
 local gpu = require "tidelock"
 local virtual_device = require "spec.virtual_device"
 
@@ -399,5 +442,34 @@ describe("public case", function()
       -- For the same inputs the values are right: nobody can tell but by giving others.
       assert.is_nil(bench(replay()))
     end)
+  end)
+
+  it("names stand in the files that the list above names", function()
+    local function text_of(path)
+      local file = assert(io.open(path))
+      local text = file:read("a")
+      file:close()
+      return text
+    end
+    local files = { ["lua/judge_spec"] = text_of("spec/lua/judge_spec.lua") }
+    for _, name in ipairs { "bench", "measure", "public_cases", "stamp", "timing_sim" } do
+      local path = "device/" .. name .. "_spec"
+      files[path] = text_of("spec/" .. path .. ".lua")
+    end
+    local function has(text, number)
+      return text:find('"[^"\n]*case ' .. number .. '%f[%D][^"\n]*"') ~= nil
+    end
+    local listed = 0
+    for number, where in files["device/public_cases_spec"]:gmatch("%-%-%- +(%d+)  ([%w/_]+)") do
+      listed = listed + 1
+      assert.equal(listed, tonumber(number))
+      for path, text in pairs(files) do
+        if path == where or where == "none" then
+          assert.equal(where ~= "none", has(text, number), ("case %s, %s"):format(number, path))
+        end
+      end
+      assert.is_true(where == "none" or files[where] ~= nil, where)
+    end
+    assert.equal(36, listed)
   end)
 end)

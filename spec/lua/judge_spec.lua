@@ -89,7 +89,7 @@ describe("judge", function()
     assert.equal("", (judged(session { null = { device = 30e-6 } })))
   end)
 
-  -- Question 2: the first call took 350 ms, and done it was after 0.79 s; the others 1 ms and 0.44 s.
+  -- Question 2: the first call took 350 ms, and was done after 0.79 s; the others 1 ms and 0.44 s.
   it("finds a first call by the clock of the headline (case 2)", function()
     local run = session()
     function run.sampler.per_operation(_, name)
