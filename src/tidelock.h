@@ -131,6 +131,8 @@ typedef struct tl_sim_options {
   double drift_per_launch;
   double throttle_after;  /* from then on kernels run at */
   double throttle_factor; /* that share of their speed */
+  double throttle_rest;   /* that long without a kernel, and throttle_after
+                             counts anew from the next one; 0: it never does */
   double seed;            /* a whole number: of jitter and spikes */
   double
       no_values; /* not 0: nothing is computed, buffers keep what they hold */

@@ -104,6 +104,8 @@ local core = {}
 ---@field drift_per_launch number? the same for each launch made before; 0
 ---@field throttle_after number? work, but spins, that starts from then on runs at; 0
 ---@field throttle_factor number? that share of its speed, at most 1; 1
+---@field throttle_rest number? after so long without such work throttle_after counts anew, from
+---the next one; 0: it never does
 ---@field seed integer? of jitter and spikes; the same seed gives the same numbers; 0
 ---@field no_values boolean? nothing is computed, for models too large to compute: buffers keep what
 ---they have; false

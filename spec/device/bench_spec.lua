@@ -219,7 +219,7 @@ each_device("bench", function(open, id)
         "policy 'graph': %S+ can't capture launches into a graph; use policy 'batch'")
     end)
 
-    it("cold flushes twice the cache, and rotate copies until there is three times the cache",
+    it("cold flushes twice the cache, rotate has copies of three times the cache (case 26)",
       function()
         local dev = open()
         local l2 = dev:properties().l2_cache_size
@@ -246,7 +246,7 @@ each_device("bench", function(open, id)
   end)
 
   describe("tells a script that", function()
-    it("times the wrong stream (E-OTHERSTREAM)", function()
+    it("times the wrong stream (E-OTHERSTREAM, case 19)", function()
       local dev = open()
       local other = dev:default_stream()
       local codes, r = told(function()
@@ -258,7 +258,7 @@ each_device("bench", function(open, id)
       dev:synchronize()
     end)
 
-    it("times one of two streams, whether the other one's work is long or short", function()
+    it("times one of two streams, whether the other has much to do or little (case 20)", function()
       local dev = open()
       local other = dev:stream()
       for _, seconds in ipairs { 0, 5e-3 } do
@@ -288,7 +288,7 @@ each_device("bench", function(open, id)
       assert.is_nil(codes:find("E-OTHERSTREAM", 1, true), codes)
     end)
 
-    it("times a kernel that never ran (E-WRONG)", function()
+    it("times a kernel that never ran (E-WRONG, case 34)", function()
       local dev = open()
       local r = quietly(function()
         return dev:bench(function() end,
@@ -298,7 +298,7 @@ each_device("bench", function(open, id)
         warning_of(r, "E-WRONG").message)
     end)
 
-    it("times a kernel that stops running later", function()
+    it("times a kernel that stops running later (case 34)", function()
       local dev = open()
       local calls = 0
       local args = operands(dev, 8)
@@ -313,7 +313,7 @@ each_device("bench", function(open, id)
       assert.matches("after the samples: output 1", warning_of(r, "E-WRONG").message, 1, true)
     end)
 
-    it("times a wrong product", function()
+    it("times a wrong product (case 34)", function()
       local dev = open()
       local args = operands(dev, 16)
       local function wrong(a, b, c, s)
@@ -343,7 +343,7 @@ each_device("bench", function(open, id)
       assert.is_true(last - first >= 0)
     end)
 
-    it("times zeros (W-FILL)", function()
+    it("times zeros (W-FILL, case 25)", function()
       local dev = open()
       local args = { dev:zeros { 32, 32 }, dev:full({ 32, 32 }, 3), dev:empty { 32, 32 } }
       local codes, r = told(function()
@@ -397,7 +397,7 @@ each_device("bench", function(open, id)
       assert.equal("table", type(c:totable()))
     end)
 
-    it("waits inside (W-BLOCKTIMEOUT behind a gate, W-SYNCLAUNCH without)", function()
+    it("waits inside (W-BLOCKTIMEOUT behind a gate, W-SYNCLAUNCH without, case 21)", function()
       local dev = open()
       local function waits(s)
         s:spin(2e-3)
@@ -413,6 +413,24 @@ each_device("bench", function(open, id)
         warning_of(r, "W-BLOCKTIMEOUT").message, 1, true)
       assert.is_false(r.samples.device[1])
       assert.is_true(r.device.n == 5 and r.device.median >= 2e-3)
+    end)
+
+    it("has launches that wait (W-SYNCLAUNCH, case 21)", function()
+      local dev = open { blocking_launches = true }
+      if dev:properties().name:find("stub", 1, true) then
+        pending("a spin takes no time there")
+      end
+      local codes, r = told(function()
+        return dev:bench(spin(1e-3), { policy = quick("cold", { cache = "warm" }) })
+      end)
+      assert.matches("W-SYNCLAUNCH", codes, 1, true)
+      local warning = warning_of(r, "W-SYNCLAUNCH")
+      assert.matches("a launch of 5 ms of work returned after", warning.message, 1, true)
+      assert.is_true(warning.seconds >= 5e-3)
+      -- Behind a gate the launch and the thread that opens it would wait for each other.
+      assert.is_false(r.policy.block)
+      assert.is_nil(warning_of(r, "W-BLOCKTIMEOUT"))
+      assert.is_true(r.enqueue.min >= 1e-3)
     end)
 
     it("has an empty clock: faster than light (E-IMPOSSIBLE)", function()

@@ -149,7 +149,7 @@ each_device("measuring", function(open)
   end)
 
   describe("probe", function()
-    it("finds the depth of the queue, which each stream has for itself", function()
+    it("finds the depth of the queue, which each stream has for itself (case 5)", function()
       local dev = open { queue_depth = 64 }
       if dev:properties().name:find("stub", 1, true) then
         pending("a spin takes no time there")

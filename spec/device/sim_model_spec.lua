@@ -303,6 +303,27 @@ each_device("the model of a GPU", function(open, id)
       near(1e-3, time_of(dev, function(s) s:spin(1e-3) end), "a spin")
     end)
 
+    it("says SwPowerCap while it is throttled, and is not after a rest", function()
+      local dev = open(plain { kernel_time = 1e-3, throttle_after = 5e-3, throttle_factor = 0.5,
+        throttle_rest = 2e-3 })
+      local s, x = dev:stream(), dev:zeros(1)
+      for _ = 1, 2 do
+        dev:synchronize()
+        dev:sleep(2e-3)
+        assert.same({}, dev:properties().throttle_reasons)
+        local start = dev:now()
+        for _ = 1, 7 do
+          x:fill(1, s)
+        end
+        s:synchronize()
+        near(10e-6 + 5 * 1e-3 + 2 * 2e-3, (start:elapsed()), "five, then two at half the speed")
+        assert.same({ "SwPowerCap" }, dev:properties().throttle_reasons)
+      end
+      dev:sleep(1.9e-3)
+      assert.same({ "SwPowerCap" }, dev:properties().throttle_reasons)
+      near(2e-3, time_of(dev, function(other) x:fill(1, other) end), "less than a rest")
+    end)
+
     it("gives the bits that the host gives, by every kernel", function()
       local dev = open()
       local host <close> = gpu.device("host:2")

@@ -2,17 +2,14 @@
 --- public cases of which each number is somebody's own.
 local gpu = require "tidelock"
 local stats = require "tidelock.stats"
+local virtual_device = require "spec.virtual_device"
 
--- A device that takes time for nothing but what a spec says.
-local NOTHING = { launch_cost = 0, launch_latency = 0, kernel_gap = 0, event_cost = 0,
-  event_time = 0, untimed_event_cost = 0, clock_cost = 0, query_cost = 0, sync_cost = 0,
-  sync_latency = 0, gate_slots = 0 }
+local device, spin, fill = virtual_device.open, virtual_device.spin, virtual_device.fill
+local warning_of = virtual_device.warning_of
+local QUICK, FEW = virtual_device.QUICK, virtual_device.FEW
 
 -- The preset, without the work of flushing a real array.
 local H200 = { sim = { no_values = true } }
-
-local QUICK = { calls = 1, seconds = 0, settle = false }
-local FEW = { min_samples = 20, max_samples = 20, min_time = 0 }
 
 describe("sim:", function()
   local before, codes
@@ -34,39 +31,6 @@ describe("sim:", function()
     return table.concat(codes, " "):find(code, 1, true) ~= nil
   end
 
-  --- A device of nothing but these.
-  local function device(settings, options)
-    local sim = {}
-    for _, from in ipairs { NOTHING, settings } do
-      for name, value in pairs(from) do
-        sim[name] = value
-      end
-    end
-    return gpu.device("sim", { sim = sim, queue_depth = options and options.queue_depth })
-  end
-
-  local function spin(seconds)
-    return function(stream)
-      stream:spin(seconds)
-    end
-  end
-
-  --- A launch that takes the setting kernel_time, with its jitter and drift: a spin has none.
-  local function fill(dev)
-    local buffer = dev:empty(1)
-    return function(stream)
-      buffer:fill(0, stream)
-    end
-  end
-
-  local function warning_of(record, code)
-    for _, warning in ipairs(record.warnings) do
-      if warning.code == code then
-        return warning
-      end
-    end
-  end
-
   --- The queue by brute force: when each launch returns, and which one waits first. A launch waits
   --- until the one `depth` before it has ended, and then costs `launch`; the device takes `kernel`
   --- for each, one after the other.
@@ -86,12 +50,12 @@ describe("sim:", function()
   end
 
   describe("the knee", function()
-    -- Question 1 (public case 1); Stack Overflow 53970187 (case 3); a launch half as long as its
-    -- kernel, the least step that is seen (like numba/numba #4390, case 4).
+    -- Question 1; Stack Overflow 53970187; a launch half as long as its kernel, the least step that
+    -- is seen (like numba/numba #4390).
     for name, case in pairs {
-      ["of question 1, at 1029"] = { 2000, 20e-6, 5e-3, 1029 },
-      ["of 190 us kernels, at 1049"] = { 2000, 4.5e-6, 190e-6, 1049 },
-      ["of launches half as long as the kernel"] = { 3000, 0.5e-3, 1e-3, 2047 },
+      ["of question 1, at 1029 (case 1)"] = { 2000, 20e-6, 5e-3, 1029 },
+      ["of 190 us kernels, at 1049 (case 3)"] = { 2000, 4.5e-6, 190e-6, 1049 },
+      ["of launches half as long as the kernel (case 4)"] = { 3000, 0.5e-3, 1e-3, 2047 },
     } do
       local count, launch, kernel, known = table.unpack(case)
 
@@ -111,7 +75,7 @@ describe("sim:", function()
       end)
     end
 
-    it("makes a loop of 2000 show 48.8 % of the truth", function()
+    it("makes a loop of 2000 show 48.8 % of the truth (case 1)", function()
       local dev <close> = device { launch_cost = 20e-6 }
       local r = dev:bench(spin(5e-3), { policy = "unsynced" })
       assert.near(0.488, r.samples.enqueue[1] / r.samples.wall[1], 5e-4)
@@ -126,8 +90,8 @@ describe("sim:", function()
       assert.is_false(told "W-BACKPRESSURE")
     end)
 
-    -- jax-ml/jax #28816 (case 11): ten operations more, and the loop takes a thousand times longer.
-    it("shows in a sweep of loop lengths as a step at the depth", function()
+    -- jax-ml/jax #28816: ten operations more, and the loop takes a thousand times longer.
+    it("shows in a sweep of loop lengths as a step at the depth (case 11)", function()
       local dev <close> = device({ launch_cost = 1e-6 }, { queue_depth = 32 })
       local r = dev:sweep({ { "count", { 30, 40 } } }, function(at)
         return spin(5e-3), { policy = { "unsynced", k = at.count } }
@@ -141,7 +105,7 @@ describe("sim:", function()
   end)
 
   describe("policy", function()
-    it("window never waits for a slot, whatever its size", function()
+    it("window never waits for a slot, whatever its size (case 1)", function()
       local dev <close> = device({ launch_cost = 2e-6 }, { queue_depth = 64 })
       for _, window in ipairs { 1, 4, 7, 16, 1000 } do
         local longest, most = 0, 0
@@ -202,8 +166,8 @@ describe("sim:", function()
       assert.is_false(told "W-CURVED" or told "W-BACKPRESSURE")
     end)
 
-    -- pytorch PR #177765 (case 30): the time of one operation must not depend on how many.
-    it("batch gives the same time for one operation whatever k is", function()
+    -- pytorch PR #177765: the time of one operation must not depend on how many.
+    it("batch gives the same time for one operation whatever k is (case 30)", function()
       local dev <close> = device { launch_cost = 3e-6, launch_latency = 2e-6 }
       local r = dev:sweep({ { "k", { 1, 4, 16, 64 } } }, function(at)
         return spin(7e-6), { policy = { "batch", k = at.k, warmup = QUICK, stop = FEW } }
@@ -214,14 +178,14 @@ describe("sim:", function()
       end
     end)
 
-    it("synchronized and events see the launch, cold does not", function()
+    it("synchronized and events see the launch, cold does not (case 16)", function()
       local dev <close> = device { launch_cost = 40e-6 }
       local medians = {}
       for _, name in ipairs { "events", "cold", "synchronized" } do
         local r = dev:bench(spin(4e-6), { policy = { name, warmup = QUICK, stop = FEW } })
         medians[name] = r[r.headline].median
       end
-      -- flashinfer-bench #195 (case 16): a kernel of 4 us that was reported with 51.
+      -- flashinfer-bench #195: a kernel of 4 us that was reported with 51.
       assert.near(44e-6, medians.events, 1e-12)
       assert.near(4e-6, medians.cold, 1e-12)
       assert.near(44e-6, medians.synchronized, 1e-12)
@@ -256,7 +220,9 @@ describe("sim:", function()
   end)
 
   describe("calibrate", function()
-    it("returns the model's own bias for every policy", function()
+    -- JuliaGPU/CUDA.jl PR #2118: events with nothing between them showed 1.9 us for 4.49 s. The
+    -- scale of a policy whose clock does not see the work is not 1.
+    it("returns the model's own bias for every policy, and the scale 1 (case 13)", function()
       local dev <close> = gpu.device("sim", H200)
       local m = dev:properties().sim
       local fixed = m.launch_cost + m.launch_latency + m.event_time + m.sync_cost + m.sync_latency
@@ -303,8 +269,8 @@ describe("sim:", function()
   end)
 
   describe("a loop", function()
-    -- JuliaAttic/CUDArt.jl #31 (case 6): the first loop only filled the queue, the next one pays.
-    it("that was run before pays nothing, and the next one pays for it", function()
+    -- JuliaAttic/CUDArt.jl #31: the first loop only filled the queue, the next one pays.
+    it("that was run before pays nothing, and the next one pays for it (case 6)", function()
       local dev <close> = device({ launch_cost = 18e-6 }, { queue_depth = 1000 })
       local s = dev:stream()
       local times = {}
@@ -321,8 +287,8 @@ describe("sim:", function()
       dev:synchronize()
     end)
 
-    -- JuliaGPU/CUDA.jl #312 (case 12): earlier work is timed by whoever comes next.
-    it("that starts with work running is told, and dev:bench waits for it first", function()
+    -- JuliaGPU/CUDA.jl #312: earlier work is timed by whoever comes next.
+    it("that starts with work running is told, and dev:bench waits first (case 12)", function()
       local dev <close> = device { launch_cost = 1e-6 }
       local s = dev:stream()
       s:spin(0.03)
@@ -336,8 +302,8 @@ describe("sim:", function()
       assert.near(0.008001, r.wall.max, 1e-9)
     end)
 
-    -- TensorBFS/CuTropicalGEMM.jl #19 (case 7): a median of 4 us, and a mean of milliseconds.
-    it("has launches of two kinds once the queue is full, and says so", function()
+    -- TensorBFS/CuTropicalGEMM.jl #19: a median of 4 us, and a mean of milliseconds.
+    it("has launches of two kinds once the queue is full, and says so (case 7)", function()
       local dev <close> = device { launch_cost = 4e-6 }
       local r = dev:bench(spin(93e-3), { policy = { "unsynced", k = 1200 } })
       assert.near(4e-6, r.enqueue.median, 1e-9)
@@ -348,8 +314,8 @@ describe("sim:", function()
         warning_of(r, "W-BIMODAL").message)
     end)
 
-    -- NVIDIA/nvbench #249 (case 28): time that the host spends in the operation is in it.
-    it("sees a sleep of the host in the enqueue time, and not in the device's", function()
+    -- NVIDIA/nvbench #249: time that the host spends in the operation is in it.
+    it("sees a sleep of the host in the enqueue time, and not in the device's (case 28)", function()
       local dev <close> = device { launch_cost = 1e-6 }
       local r = dev:bench(function(s)
         dev:sleep(0.05)
@@ -359,8 +325,8 @@ describe("sim:", function()
       assert.near(1e-6, r.device.max, 1e-9)
     end)
 
-    -- ENCCS/julia-for-hpc #56 (case 8): enqueue time says nothing of size.
-    it("shows a constant enqueue time and a cubic device time over sizes", function()
+    -- ENCCS/julia-for-hpc #56: enqueue time says nothing of size.
+    it("shows a constant enqueue time and a cubic device time over sizes (case 8)", function()
       local dev <close> = device { launch_cost = 4e-6, no_values = true, float32_rate = 50e12 }
       local r = dev:sweep({ { "n", { 512, 1024, 2048 } } }, function(at)
         local n = at.n
@@ -417,9 +383,9 @@ describe("sim:", function()
     end)
   end)
 
-  -- nvbench #316, helion PR #3523 (case 32): identical code that was called faster or slower.
+  -- nvbench #316, helion PR #3523: identical code that was called faster or slower.
   describe("compare", function()
-    it("calls a variant the same as itself, with jitter and with a drift of 3 %", function()
+    it("calls a variant the same as itself, with jitter and a drift of 3 % (case 32)", function()
       for _, drift in ipairs { 0, 0.03 / 1000 } do
         local differences = 0
         for seed = 1, 40 do

@@ -55,15 +55,15 @@ describe("judge", function()
       device = records.statistics(41e-3), wall = records.statistics(41e-3) })))
   end)
 
-  -- mixbench #14 (case 33): a boosted clock is not faster than light.
-  it("does not take a boosted clock for a wonder", function()
+  -- mixbench #14: a boosted clock is not faster than light.
+  it("does not take a boosted clock for a wonder (case 33)", function()
     local run = session { properties = { backend = "cuda", compute_capability = "9.0",
       multiprocessor_count = 132, clock_rate = 1980000000 } }
     local peak = 2 * 132 * 1024 * 1980e6
     assert.equal("", (judged(run, { flops = peak * 312.4e-6 * 1.01 })))
   end)
 
-  it("finds bytes that come from the cache though it was flushed", function()
+  it("finds bytes that come from the cache though it was flushed (case 26)", function()
     local codes, message = judged(session(), { bytes = 312.4e-6 * 6e12 })
     assert.equal("W-WARMCACHE", codes)
     assert.equal("6 TB/s is more than the memory's 4.92 TB/s", message)
@@ -87,6 +87,22 @@ describe("judge", function()
     local codes = judged(session { null = { device = 40e-6 } })
     assert.equal("W-OVERHEAD", codes)
     assert.equal("", (judged(session { null = { device = 30e-6 } })))
+  end)
+
+  -- Question 2: the first call took 350 ms, and was done after 0.79 s; the others 1 ms and 0.44 s.
+  it("finds a first call by the clock of the headline (case 2)", function()
+    local run = session()
+    function run.sampler.per_operation(_, name)
+      return name == "enqueue" and { 0.35, 1e-3, 1e-3 } or { 0.79, 0.44, 0.44 }
+    end
+    local policy = records.bench().policy
+    policy.warmup.calls = 0
+    local changes = { policy = policy, headline = "enqueue", enqueue = records.statistics(1e-3),
+      wall = records.statistics(0.44) }
+    assert.equal("W-INFLIGHT W-FIRSTCALL", (judged(run, changes)))
+    assert.equal("the first sample took 350 ms, 350 times the median", run.found[2].message)
+    changes.headline, run.found = "wall", {}
+    assert.equal("", (judged(run, changes)))
   end)
 
   it("finds a first sample that is far from the rest", function()

@@ -40,7 +40,7 @@ static bool gate_settle(sim_operation *operation, int64_t start, int64_t now) {
 
 /* Finds the end of a stream's next operation; false: it can't be known yet. */
 static bool operation_settle(tl_stream_impl *stream, sim_operation *operation) {
-  const tl_device_impl *device = stream->device;
+  tl_device_impl *device = stream->device;
   int64_t start = later_of(stream->free, operation->ready);
   sim_record *record = operation->record;
   switch (operation->kind) {

@@ -33,6 +33,16 @@ static int64_t device_total_memory(tl_device_impl *device) {
   return pages > 0 && size > 0 ? pages * size : INT64_MAX;
 }
 
+enum { SW_POWER_CAP = 0x4 }; /* as NVML has it */
+
+static int64_t device_throttle_reasons(tl_device_impl *device) {
+  pthread_mutex_lock(&device->lock);
+  sim_settle(device);
+  bool throttled = sim_throttled(device, device->now);
+  pthread_mutex_unlock(&device->lock);
+  return throttled ? SW_POWER_CAP : 0;
+}
+
 /* The limits of the device that is simulated; what it does not simulate, clocks
  * and power, is not told. */
 static tl_status device_properties(tl_device_impl *device, tl_properties *p,
@@ -56,11 +66,11 @@ static tl_status device_properties(tl_device_impl *device, tl_properties *p,
                        .memory_bus_width = -1,
                        .power_limit = -1,
                        .sm_clock = -1,
-                       .memory_clock = -1,
-                       .throttle_reasons = -1};
+                       .memory_clock = -1};
   p->l2_cache_size = (int64_t)device->settings.l2_cache_size;
   p->total_memory = device_total_memory(device);
   p->queue_depth = device->options.queue_depth;
+  p->throttle_reasons = device_throttle_reasons(device);
   return device_describe(0, p->name, sizeof p->name, error);
 }
 

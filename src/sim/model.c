@@ -109,13 +109,35 @@ int64_t sim_work_time(const tl_device_impl *device, const sim_work *work) {
                          jitter(device, FOR_KERNEL, s->kernel_jitter));
 }
 
-int64_t sim_scaled(const tl_device_impl *device, int64_t length, uint64_t index,
+/* ---- what changes the device's speed ------------------------------------- */
+
+/* Since when it works without a rest, if it does at that time. */
+static int64_t working_since(const tl_device_impl *device, int64_t time) {
+  int64_t rest = sim_nanoseconds(device->settings.throttle_rest);
+  return rest > 0 && time - device->working_until >= rest
+             ? time
+             : device->working_since;
+}
+
+bool sim_throttled(const tl_device_impl *device, int64_t start) {
+  const tl_sim_options *s = &device->settings;
+  return s->throttle_factor < 1 && start - working_since(device, start) >=
+                                       sim_nanoseconds(s->throttle_after);
+}
+
+int64_t sim_scaled(tl_device_impl *device, int64_t length, uint64_t index,
                    int64_t start) {
   const tl_sim_options *s = &device->settings;
-  double seconds = (double)start * 1e-9, scale = 1;
-  scale += s->drift_per_second * seconds;
+  double scale = 1;
+  scale += s->drift_per_second * (double)start * 1e-9;
   scale += s->drift_per_launch * (double)index;
-  if (seconds >= s->throttle_after)
+  if (sim_throttled(device, start))
     scale /= s->throttle_factor;
-  return scale == 1 ? length : sim_nanoseconds((double)length * scale * 1e-9);
+  if (scale != 1)
+    length = sim_nanoseconds((double)length * scale * 1e-9);
+  device->working_since = working_since(device, start);
+  int64_t end = sim_later(start, length);
+  if (end > device->working_until)
+    device->working_until = end;
+  return length;
 }

@@ -60,6 +60,7 @@ static const setting settings_list[] = {
     {SETTING(drift_per_launch), 0, 1e6, REAL},
     {SETTING(throttle_after), 0, 1e9, REAL},
     {SETTING(throttle_factor), 1, 1, REAL},
+    {SETTING(throttle_rest), 0, 1e6, REAL},
     {SETTING(seed), 0, 0x1p53, WHOLE},
     {SETTING(no_values), 0, 1, FLAG},
 };

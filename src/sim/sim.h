@@ -153,6 +153,8 @@ struct tl_device_impl {
   int64_t held;      /* bytes */
   uint64_t launches; /* so far, on all streams */
   uint64_t versions; /* of memory, given out so far */
+  int64_t working_since; /* without a rest; launches that can be scaled */
+  int64_t working_until;
   bool called[SIM_KERNELS];
 };
 
@@ -172,9 +174,12 @@ int64_t sim_later(int64_t time, int64_t by);
 int64_t sim_launch_cost(const tl_device_impl *device);
 /* Time of the work on the device, jitter included, drift not. */
 int64_t sim_work_time(const tl_device_impl *device, const sim_work *work);
-/* What drift and throttling make of it, for a launch that starts then. */
-int64_t sim_scaled(const tl_device_impl *device, int64_t length, uint64_t index,
+/* What drift and throttling make of it, for a launch that starts then; notes
+ * that the device works until its end. */
+int64_t sim_scaled(tl_device_impl *device, int64_t length, uint64_t index,
                    int64_t start);
+/* Whether work that starts then is held back. */
+bool sim_throttled(const tl_device_impl *device, int64_t start);
 
 /* ---- clock.c: time ------------------------------------------------------- */
 
