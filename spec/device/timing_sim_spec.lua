@@ -5,7 +5,7 @@ local gpu = require "tidelock"
 -- A device that takes time for nothing but what a spec says.
 local NOTHING = { launch_cost = 0, launch_latency = 0, kernel_gap = 0, event_cost = 0,
   event_time = 0, untimed_event_cost = 0, clock_cost = 0, query_cost = 0, sync_cost = 0,
-  sync_latency = 0, gate_slots = 0 }
+  sync_latency = 0, gate_slots = 0, blas_cost = 0, float32_time = 0 }
 
 -- The preset, without the work of flushing a real array.
 local H200 = { sim = { no_values = true } }

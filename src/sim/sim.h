@@ -168,8 +168,9 @@ tl_status sim_settings_read(const tl_sim_options *given,
 int64_t sim_nanoseconds(double seconds);
 /* The sum, or the largest time there is. */
 int64_t sim_later(int64_t time, int64_t by);
-/* Host time of the device's next launch, spikes and jitter included. */
-int64_t sim_launch_cost(const tl_device_impl *device);
+/* Host time of the work as the device's next launch, spikes and jitter
+ * included. */
+int64_t sim_launch_cost(const tl_device_impl *device, const sim_work *work);
 /* Time of the work on the device, jitter included, drift not. */
 int64_t sim_work_time(const tl_device_impl *device, const sim_work *work);
 /* What drift and throttling make of it, for a launch that starts then. */
