@@ -6,7 +6,7 @@ local virtual_device = {}
 
 local NOTHING = { launch_cost = 0, launch_latency = 0, kernel_gap = 0, event_cost = 0,
   event_time = 0, untimed_event_cost = 0, clock_cost = 0, query_cost = 0, sync_cost = 0,
-  sync_latency = 0, gate_slots = 0 }
+  sync_latency = 0, gate_slots = 0, blas_cost = 0, float32_time = 0 }
 
 virtual_device.QUICK = { calls = 1, seconds = 0, settle = false }
 virtual_device.FEW = { min_samples = 20, max_samples = 20, min_time = 0 }

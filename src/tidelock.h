@@ -91,8 +91,8 @@ typedef struct tl_faults tl_faults; /* failures to inject, for tests */
  * starts when the stream has done what was before it, when its latency has
  * passed since the call returned, and when the events that the stream waits for
  * are done; it then takes kernel_gap and the time of its work: the larger of
- * operations over rate and bytes over bandwidth. A spin takes its own length.
- */
+ * operations over rate and bytes over bandwidth, after the fixed time of a
+ * product by "blas". A spin takes its own length. */
 typedef struct tl_sim_options {
   size_t size;               /* sizeof(tl_sim_options) */
   double launch_cost;        /* host: one launch, or a gate */
@@ -136,6 +136,11 @@ typedef struct tl_sim_options {
   double seed;            /* a whole number: of jitter and spikes */
   double
       no_values; /* not 0: nothing is computed, buffers keep what they hold */
+  double blas_cost;    /* host: more for each product by kernel "blas" */
+  double float32_time; /* device: more for such a product, by its type */
+  double float64_time;
+  double float16_time;
+  double bfloat16_time;
 } tl_sim_options;
 
 typedef struct tl_device_options {

@@ -60,8 +60,9 @@ local core = {}
 --- device an operation starts when its stream has done what was before it, when `launch_latency`
 --- has passed since the call returned, and when the events that the stream waits for are done. A
 --- launch then takes `kernel_gap` and its work: the larger of operations / rate and bytes /
---- bandwidth; a spin takes its own length. What is absent is the preset's: one H200, as measured
---- (README). Seconds, operations and bytes per second; at least 0, and rates above 0.
+--- bandwidth, after the fixed time of a product by "blas"; a spin takes its own length. What is
+--- absent is the preset's: one H200, as measured (README). Seconds, operations and bytes per
+--- second; at least 0, and rates above 0.
 ---@class tidelock.simulation
 ---@field launch_cost number? host: a launch of any kind, or a gate; 3.1e-6
 ---@field launch_latency number? from the call's return to the earliest start; 2e-6
@@ -83,10 +84,10 @@ local core = {}
 ---@field untimed_event_slots integer? a record without; 0
 ---@field wait_event_slots integer? a wait for an event; 0
 ---@field gate_slots integer? a gate; 3
----@field float32_rate number? of matmul by kernel "blas"; 51e12
+---@field float32_rate number? of matmul by kernel "blas"; 51.5e12
 ---@field float64_rate number? 56e12
 ---@field float16_rate number? 776e12
----@field bfloat16_rate number? 776e12
+---@field bfloat16_rate number? 800e12
 ---@field naive_rate number? of kernel "naive", every dtype; 0.5e12
 ---@field tiled_rate number? of kernel "tiled", every dtype; 10.9e12
 ---@field memory_bandwidth number? 4.8e12
@@ -94,8 +95,8 @@ local core = {}
 ---@field kernel_time number? the work of every launch but a spin, instead of what rates and
 ---bandwidth say; 0: off
 ---@field l2_cache_size integer? bytes, for properties(): no cache is modelled; 50 MiB
----@field launch_jitter number? launch costs are log-normal around launch_cost, their median; this
----is the standard deviation of their logarithm; 0
+---@field launch_jitter number? launch costs are log-normal around launch_cost, with blas_cost where
+---that is due, as their median; this is the standard deviation of their logarithm; 0
 ---@field kernel_jitter number? the same for the work of all launches but spins; 0
 ---@field spike_share number? of the launches, 0 to 1: those cost `spike_time` more, at random; 0
 ---@field spike_time number? 0
@@ -109,6 +110,11 @@ local core = {}
 ---@field seed integer? of jitter and spikes; the same seed gives the same numbers; 0
 ---@field no_values boolean? nothing is computed, for models too large to compute: buffers keep what
 ---they have; false
+---@field blas_cost number? host: more for each product by kernel "blas"; 14e-6
+---@field float32_time number? device: more for such a product, whatever its size; 9e-6
+---@field float64_time number? 4.3e-6
+---@field float16_time number? 3.8e-6
+---@field bfloat16_time number? 4.8e-6
 
 ---@class tidelock.stream_options
 ---@field stream tidelock.stream? default: the device's default stream

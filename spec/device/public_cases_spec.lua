@@ -156,7 +156,7 @@ describe("public case", function()
     local half = dev:empty { n // 2, n }
     local least, most = {}, {}
     for _, operation in ipairs {
-      function(s) gpu.matmul(a, b, c, { kernel = "blas", stream = s }) end,
+      function(s) gpu.matmul(a, b, c, { kernel = "tiled", stream = s }) end,
       function(s) gpu.matmul(a, b, c, { kernel = "naive", stream = s }) end,
       function(s) left:copy_from(half, s) right:copy_from(half, s) end,
       function(s) a:fill(0, s) end,

@@ -8,7 +8,8 @@ local stats = require "tidelock.stats"
 local PLAIN = {
   launch_cost = 10e-6, launch_latency = 0, kernel_gap = 0, event_cost = 0, event_time = 0,
   untimed_event_cost = 0, wait_event_cost = 0, sync_cost = 0, sync_latency = 0, query_cost = 0,
-  clock_cost = 0, allocate_cost = 0, gate_slots = 0,
+  clock_cost = 0, allocate_cost = 0, gate_slots = 0, blas_cost = 0, float32_time = 0,
+  float64_time = 0, float16_time = 0, bfloat16_time = 0,
 }
 
 --- PLAIN with other settings.
@@ -195,6 +196,43 @@ each_device("the model of a GPU", function(open, id)
       local seconds = start:elapsed()
       assert.is_true(seconds >= 8e-6 and seconds <= 8.9e-6, tostring(seconds))
     end)
+
+    it("has a product by cuBLAS take what was measured, small ones too", function()
+      local dev = open { sim = { no_values = true } }
+      local s = dev:stream()
+      -- Seconds a product in a row of them; n = 512 by policy batch, else examples/peers.
+      for _, case in ipairs {
+        { "float32", 512, 15.53e-6, 0.01 }, { "float32", 1000, 50.7e-6, 0.04 },
+        { "float32", 2048, 341e-6, 0.02 }, { "float32", 4096, 2.674e-3, 0.01 },
+        { "float64", 1000, 41.3e-6, 0.01 }, { "float64", 4096, 2.428e-3, 0.02 },
+        { "float16", 1000, 7.69e-6, 0.01 }, { "float16", 4096, 178.8e-6, 0.03 },
+        { "bfloat16", 1000, 8.57e-6, 0.01 }, { "bfloat16", 4096, 170.2e-6, 0.05 },
+      } do
+        local dtype, n, wanted, tolerance = table.unpack(case)
+        local a, c = dev:empty({ n, n }, dtype), dev:empty({ n, n }, dtype)
+        local gate = s:gate()
+        local first = s:record()
+        for _ = 1, 10 do
+          gpu.matmul(a, a, c, { kernel = "blas", stream = s })
+        end
+        local last = s:record()
+        gate:open()
+        s:synchronize()
+        assert.near(1, (last - first - dev:properties().sim.event_time) / 10 / wanted, tolerance,
+          ("%s n=%d"):format(dtype, n))
+      end
+    end)
+
+    it("has a product by cuBLAS cost its host blas_cost more than a launch", function()
+      local dev = open()
+      local m, a, c = dev:properties().sim, dev:full({ 2, 2 }, 1), dev:zeros { 2, 2 }
+      assert.equal(14e-6, m.blas_cost)
+      for kernel, more in pairs { naive = 0, tiled = 0, blas = 14e-6, auto = 14e-6 } do
+        local start = dev:now()
+        gpu.matmul(a, a, c, { kernel = kernel })
+        near(m.launch_cost + more + m.clock_cost, (start:elapsed()), kernel)
+      end
+    end)
   end)
 
   describe("work", function()
@@ -235,6 +273,23 @@ each_device("the model of a GPU", function(open, id)
       near(4000 / 1e9, (start:elapsed()), "a read that waits for nothing")
     end)
 
+    it("takes the fixed time of the type first, in a product by kernel blas", function()
+      local dev = open(plain {
+        float32_time = 1e-6, float64_time = 2e-6, float16_time = 3e-6, bfloat16_time = 4e-6,
+        float32_rate = 1e9, float64_rate = 1e9, float16_rate = 1e9, bfloat16_rate = 1e9,
+        naive_rate = 1e9, tiled_rate = 1e9,
+      })
+      for _, case in ipairs {
+        { "float32", "blas", 1e-6 }, { "float64", "blas", 2e-6 }, { "float16", "blas", 3e-6 },
+        { "bfloat16", "blas", 4e-6 }, { "float32", "naive", 0 }, { "float32", "tiled", 0 },
+      } do
+        local a, c = dev:zeros({ 10, 10 }, case[1]), dev:zeros({ 10, 10 }, case[1])
+        near(case[3] + 2e-6, time_of(dev, function(s)
+          gpu.matmul(a, a, c, { kernel = case[2], stream = s })
+        end), case[1] .. " " .. case[2])
+      end
+    end)
+
     it("is bound by memory where there is little to compute", function()
       local dev = open(plain { float32_rate = 1e15, memory_bandwidth = 1e9 })
       local a, b, c = dev:zeros { 10, 30 }, dev:zeros { 30, 20 }, dev:zeros { 10, 20 }
@@ -252,10 +307,13 @@ each_device("the model of a GPU", function(open, id)
     end)
 
     it("takes kernel_time where that is set, and a spin its own length", function()
-      local dev = open(plain { kernel_time = 7e-6 })
-      local x = dev:zeros(100)
+      local dev = open(plain { kernel_time = 7e-6, float32_time = 5e-6 })
+      local x, a, c = dev:zeros(100), dev:zeros { 2, 2 }, dev:zeros { 2, 2 }
       dev:synchronize()
       near(7e-6, time_of(dev, function(s) x:fill(1, s) end), "fill")
+      near(7e-6, time_of(dev, function(s)
+        gpu.matmul(a, a, c, { kernel = "blas", stream = s })
+      end), "blas")
       near(3e-6, time_of(dev, function(s) s:spin(3e-6) end), "spin")
     end)
 
@@ -536,6 +594,20 @@ each_device("the model of a GPU", function(open, id)
         assert.near(0, median, 5 * 1.2533 * case[3] / math.sqrt(4000))
         assert.near(case[3], deviation, 5 * case[3] / math.sqrt(8000))
       end
+    end)
+
+    it("of launches is a share of blas_cost, too", function()
+      local function cost(kernel)
+        local dev = open(plain { blas_cost = 30e-6, launch_jitter = 0.2, seed = 9 })
+        local a, c = dev:zeros { 2, 2 }, dev:zeros { 2, 2 }
+        local start = dev:now()
+        gpu.matmul(a, a, c, { kernel = kernel })
+        local seconds = start:elapsed()
+        dev:close()
+        return seconds
+      end
+      assert.is_true(math.abs(cost("naive") - 10e-6) > 1e-8)
+      near(4 * cost("naive"), cost("blas"), "10 and 30 us")
     end)
 
     it("has spikes in the share of launches that is said", function()

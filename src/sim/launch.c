@@ -85,7 +85,7 @@ static void launch_enqueue(tl_stream_impl *stream, const sim_work *work,
   const tl_sim_options *s = &device->settings;
   bool spin = work->kind == SIM_SPIN;
   sim_stream_wait_slots(stream, s->launch_slots);
-  device->now = sim_later(device->now, sim_launch_cost(device));
+  device->now = sim_later(device->now, sim_launch_cost(device, work));
   sim_spend(device, first_call(device, work));
   sim_operation operation = {.kind = SIM_LAUNCH,
                              .scaled = !spin,

@@ -18,7 +18,7 @@ const tl_kernel sim_kernels[SIM_KERNELS] = {
     [HOST_TILED] = {"tiled", "any, batches, transposes, row strides",
                     "values by the host's kernel, time by tiled_rate", ALL},
     [HOST_BLAS] = {"blas", "each dimension below 2^31; batches one by one",
-                   "values by the system's CBLAS, time by the dtype's rate",
+                   "values by the system's CBLAS, time by the dtype's settings",
                    FLOATS | NARROW},
 };
 

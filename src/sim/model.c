@@ -46,9 +46,11 @@ static double jitter(const tl_device_impl *device, uint64_t purpose,
   return deviation == 0 ? 1 : exp(deviation * normal(device, purpose));
 }
 
-int64_t sim_launch_cost(const tl_device_impl *device) {
+int64_t sim_launch_cost(const tl_device_impl *device, const sim_work *work) {
   const tl_sim_options *s = &device->settings;
-  double cost = s->launch_cost * jitter(device, FOR_LAUNCH, s->launch_jitter);
+  bool blas = work->kind == SIM_MATMUL && work->kernel == HOST_BLAS;
+  double cost = s->launch_cost + (blas ? s->blas_cost : 0);
+  cost *= jitter(device, FOR_LAUNCH, s->launch_jitter);
   if (s->spike_share > 0 && uniform(device, FOR_SPIKE) < s->spike_share)
     cost += s->spike_time;
   return sim_nanoseconds(cost);
@@ -60,20 +62,27 @@ static double block_bytes(const tl_block *block) {
   return (double)block->width * (double)block->rows * (double)block->planes;
 }
 
-static double matmul_rate(const tl_sim_options *s, const sim_work *work) {
+/* A product takes the time, and operations over the rate. */
+typedef struct speed {
+  double time, rate;
+} speed;
+
+static speed matmul_speed(const tl_sim_options *s, const sim_work *work) {
+  if (work->kernel == HOST_NAIVE)
+    return (speed){0, s->naive_rate};
   if (work->kernel != HOST_BLAS)
-    return work->kernel == HOST_NAIVE ? s->naive_rate : s->tiled_rate;
+    return (speed){0, s->tiled_rate};
   switch (work->matmul.type) {
   case TL_MATMUL_FLOAT64:
-    return s->float64_rate;
+    return (speed){s->float64_time, s->float64_rate};
   case TL_MATMUL_FLOAT16:
   case TL_MATMUL_FLOAT16_FLOAT32:
-    return s->float16_rate;
+    return (speed){s->float16_time, s->float16_rate};
   case TL_MATMUL_BFLOAT16:
   case TL_MATMUL_BFLOAT16_FLOAT32:
-    return s->bfloat16_rate;
+    return (speed){s->bfloat16_time, s->bfloat16_rate};
   default:
-    return s->float32_rate;
+    return (speed){s->float32_time, s->float32_rate};
   }
 }
 
@@ -86,8 +95,9 @@ static double matmul_time(const tl_sim_options *s, const sim_work *work) {
   double output = (double)tl_matmul_output_size(p->type);
   double bytes = batch * ((m * k + k * n) * input +
                           m * n * output * (p->beta != 0 ? 2 : 1));
-  double computing = 2 * m * n * k * batch / matmul_rate(s, work);
-  return fmax(computing, bytes / s->memory_bandwidth);
+  speed by = matmul_speed(s, work);
+  double computing = 2 * m * n * k * batch / by.rate;
+  return by.time + fmax(computing, bytes / s->memory_bandwidth);
 }
 
 static double transfer_time(const tl_sim_options *s, const sim_work *work) {

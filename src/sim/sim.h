@@ -150,9 +150,9 @@ struct tl_device_impl {
   bool unsettled;       /* something may be known since the last settling */
   int64_t settled_at;
   tl_stream_impl *streams;
-  int64_t held;      /* bytes */
-  uint64_t launches; /* so far, on all streams */
-  uint64_t versions; /* of memory, given out so far */
+  int64_t held;          /* bytes */
+  uint64_t launches;     /* so far, on all streams */
+  uint64_t versions;     /* of memory, given out so far */
   int64_t working_since; /* without a rest; launches that can be scaled */
   int64_t working_until;
   bool called[SIM_KERNELS];
@@ -170,8 +170,9 @@ tl_status sim_settings_read(const tl_sim_options *given,
 int64_t sim_nanoseconds(double seconds);
 /* The sum, or the largest time there is. */
 int64_t sim_later(int64_t time, int64_t by);
-/* Host time of the device's next launch, spikes and jitter included. */
-int64_t sim_launch_cost(const tl_device_impl *device);
+/* Host time of the work as the device's next launch, spikes and jitter
+ * included. */
+int64_t sim_launch_cost(const tl_device_impl *device, const sim_work *work);
 /* Time of the work on the device, jitter included, drift not. */
 int64_t sim_work_time(const tl_device_impl *device, const sim_work *work);
 /* What drift and throttling make of it, for a launch that starts then; notes
