@@ -7,7 +7,7 @@ local names = { "name", "id", "backend", "compute_capability", "max_threads_per_
   "can_map_host_memory", "multiprocessor_count", "warp_size", "unified_addressing", "pci_bus_id",
   "pci_device_id", "l2_cache_size", "clock_rate", "driver_version", "total_memory", "queue_depth",
   "memory_clock_rate", "memory_bus_width", "power_limit", "sm_clock", "memory_clock",
-  "throttle_reasons", "precision_override" }
+  "throttle_reasons", "other_processes", "mig", "mps", "precision_override" }
 
 local dev = gpu.device(...)
 local properties = dev:properties()

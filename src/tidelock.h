@@ -188,6 +188,9 @@ typedef struct tl_properties {
   int64_t memory_clock;      /* Hz, at this moment */
   int64_t throttle_reasons;  /* what holds the clocks back at this moment: bits
                                 as NVML has them */
+  int64_t other_processes;   /* that have the GPU open at this moment */
+  int64_t mig;               /* 0 or 1: a slice of a GPU, which others share */
+  int64_t mps; /* 0 or 1: kernels of several processes at a time */
 } tl_properties;
 
 typedef struct tl_memory_info {

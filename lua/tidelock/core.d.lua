@@ -187,6 +187,9 @@ local core = {}
 ---@field sm_clock integer? Hz, at this moment
 ---@field memory_clock integer? Hz, at this moment
 ---@field throttle_reasons string[]? what holds the clocks back at this moment, as NVML names it
+---@field other_processes integer? that have the GPU open at this moment; nil: not told
+---@field mig boolean? whether it is a slice of a GPU, as MIG makes them; nil: not told
+---@field mps boolean? whether MPS runs kernels of several processes at a time; nil: not told
 ---@field precision_override string? environment variables that change what matmul computes with
 ---@field sim tidelock.simulation? the settings in use, none absent, where time is virtual
 

@@ -272,8 +272,26 @@ function rules.throttle(run)
   end
 end
 
+--- Others on the GPU: those of the beginning count, and those who have come meanwhile.
+function rules.shared(run, record)
+  local before, now, found = run.properties, record.environment, {}
+  local others = math.max(before.other_processes or 0, now.other_processes or 0)
+  if others > 0 then
+    found[1] = ("%d other process%s it open"):format(others, others > 1 and "es have" or " has")
+  end
+  if before.mig then
+    found[#found + 1] = "it is a slice of a GPU (MIG)"
+  end
+  if before.mps or now.mps then
+    found[#found + 1] = "it runs kernels of several processes at a time (MPS)"
+  end
+  if #found > 0 then
+    run:warn("W-SHARED", { what = table.concat(found, ", "), others = others })
+  end
+end
+
 local sequence = { "clocks", "gate", "synchronous", "inflight", "impossible", "cache", "fill",
-  "first_call", "idle_gap", "line", "overhead", "throttle", "clock_source", "series" }
+  "first_call", "idle_gap", "line", "overhead", "shared", "throttle", "clock_source", "series" }
 
 --- Adds to the warnings of a session what its record shows.
 ---@param run tidelock.session

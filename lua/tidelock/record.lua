@@ -38,6 +38,7 @@ function record.environment(dev, gpu)
     compute_capability = properties.compute_capability, l2_cache_size = properties.l2_cache_size,
     queue_depth = properties.queue_depth, power_limit = properties.power_limit,
     sm_clock = properties.sm_clock, memory_clock = properties.memory_clock,
+    other_processes = properties.other_processes, mig = properties.mig, mps = properties.mps,
     precision_override = properties.precision_override, lua = _VERSION,
     clocksource = properties.backend ~= "sim" and clock_source() or nil,
     date = os.date("!%Y-%m-%dT%H:%M:%SZ"), tidelock = gpu.version, variables = set }

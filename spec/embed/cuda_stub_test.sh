@@ -121,6 +121,48 @@ says "cuBLAS that lacks a function is named, and auto steps down" \
   local k = d:matmul_kernels()
   print(e, not k[5].available and k[4].available and k[4].name)'
 
+libraries=$stub
+shared='local d = gpu.device "cuda"
+  local p = d:properties()
+  gpu.on_warning(nil)
+  local r = d:bench(function(s) s:spin(0) end, { policy = { "synchronized",
+    warmup = { calls = 1, seconds = 0, settle = false }, stop = { min_samples = 2, max_samples = 2 } } })
+  local told = "not shared"
+  for _, w in ipairs(r.warnings) do told = w.code == "W-SHARED" and w.message or told end
+  print(p.other_processes, p.mig, p.mps, told)'
+says "a GPU of this process alone is not shared" "^0 false false not shared$" X=1 -- "$shared"
+says "nor is it in a container, where the driver lists its process by the host's id" \
+  "^0 false false not shared$" NVML_STUB_COMPUTE=4242 -- "$shared"
+says "a list without any process tells nothing" "^nil false false not shared$" \
+  NVML_STUB_COMPUTE= -- "$shared"
+says "another process on the GPU is told" \
+  "^1 false false the device is shared: 1 other process is open on it$" \
+  NVML_STUB_GRAPHICS=4243 -- "$shared"
+for entry in 16 24 32; do
+  says "processes of both lists are counted once, by entries of $entry bytes" \
+    "^2 false false the device is shared: 2 other processes are open on it$" \
+    NVML_STUB_ENTRY=$entry NVML_STUB_COMPUTE=17,4242 NVML_STUB_GRAPHICS=17,4243 -- "$shared"
+done
+says "more processes than there is room for are no number" "^nil false false not shared$" \
+  "NVML_STUB_COMPUTE=$(seq -s, 200)" -- "$shared"
+says "a slice of a GPU is told" "^0 true false the device is shared: it is a slice of a GPU (MIG)$" \
+  NVML_STUB_MIG=1 -- "$shared"
+says "MPS is told, and its server is no other process" \
+  "^0 false true the device is shared: it runs kernels of several processes at a time (MPS)$" \
+  NVML_STUB_MPS=17 NVML_STUB_COMPUTE=16 -- "$shared"
+libraries=$build/spec/old:$stub
+mkdir "$scratch/mps"
+says "an older NVML lacks some of it, and gives the rest" "^1 nil nil .*1 other process is open" \
+  NVML_STUB_COMPUTE=17,18 -- "$shared"
+says "and its clocks" "^700 1980000000 GpuIdle$" X=1 -- '
+  local p = gpu.device "cuda":properties()
+  print(p.power_limit, p.sm_clock, p.throttle_reasons[1])'
+says "a folder for MPS without a pipe is no MPS" "^0 nil nil not shared$" \
+  "CUDA_MPS_PIPE_DIRECTORY=$scratch/mps" -- "$shared"
+: >"$scratch/mps/control"
+says "one with a pipe is" "^0 nil true the device is shared: .*(MPS)$" \
+  "CUDA_MPS_PIPE_DIRECTORY=$scratch/mps" -- "$shared"
+
 count=$((count + 1))
 if LD_LIBRARY_PATH="$stub" "$build/spec/cuda_test" >"$scratch/out" 2>&1 && ! grep -q SKIP "$scratch/out"; then
   echo "ok $count - cuda_test passes on the stub"

@@ -77,6 +77,23 @@ describe("judge", function()
     assert.equal("", (judged(session { throttled = { GpuIdle = true } })))
   end)
 
+  it("says who shares the device, at the beginning or at the end", function()
+    local function shared(properties, environment)
+      return judged(session { properties = properties }, { environment = environment or {} })
+    end
+    local codes, message = shared { other_processes = 1 }
+    assert.equal("W-SHARED", codes)
+    assert.equal("the device is shared: 1 other process has it open", message)
+    codes, message = shared({ other_processes = 0, mig = true },
+      { other_processes = 2, mps = true })
+    assert.equal("W-SHARED", codes)
+    assert.equal("the device is shared: 2 other processes have it open, it is a slice of a GPU "
+      .. "(MIG), it runs kernels of several processes at a time (MPS)", message)
+    assert.equal("", (shared({ other_processes = 0, mig = false, mps = false },
+      { other_processes = 0, mig = false, mps = false })))
+    assert.equal("", (shared({}, {})))
+  end)
+
   it("doubts a clock that takes a system call", function()
     local codes, message = judged(session(), { environment = { clocksource = "hpet" } })
     assert.equal("W-CLOCKSOURCE", codes)

@@ -398,6 +398,11 @@ static int device_properties(lua_State *L) {
   set_integer(L, "memory_clock", p.memory_clock);
   if (p.throttle_reasons >= 0)
     set_reasons(L, (uint64_t)p.throttle_reasons);
+  set_integer(L, "other_processes", p.other_processes);
+  if (p.mig >= 0)
+    set_flag(L, "mig", p.mig);
+  if (p.mps >= 0)
+    set_flag(L, "mps", p.mps);
   char overrides[256];
   if (tl_device_precision_override(device, overrides, sizeof overrides)) {
     lua_pushstring(L, overrides);

@@ -12,6 +12,7 @@
 #include "cuda/blas.h"
 #include "cuda/driver.h"
 #include "cuda/module.h"
+#include "cuda/nvml.h"
 
 /* What a stream counts, and what its markers say is complete. */
 typedef enum cuda_count {
@@ -51,6 +52,7 @@ typedef struct cuda_code {
   CUcontext context;
   cuda_modules modules;
   cuda_blas blas;
+  cuda_nvml nvml;            /* of the GPU that the context is on */
   pthread_mutex_t gate_lock; /* guards the pages */
   cuda_gate_page *gates;
   pthread_mutex_t spare_lock; /* guards what follows */

@@ -11,8 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cuda/nvml.h"
-
 /* ---- enumerating --------------------------------------------------------- */
 
 static tl_status device_enumerate(int32_t *openable, int32_t *listed,
@@ -231,6 +229,7 @@ static tl_status code_open(tl_device_impl *device, tl_error *error) {
     pthread_mutex_init(&code->modules.lock, NULL);
     pthread_mutex_init(&code->blas.opening, NULL);
     pthread_mutex_init(&code->blas.lock, NULL);
+    pthread_mutex_init(&code->nvml.opening, NULL);
     pthread_mutex_init(&code->gate_lock, NULL);
     pthread_mutex_init(&code->spare_lock, NULL);
     code->next = process.codes;
@@ -281,6 +280,16 @@ static int64_t hertz(int kilohertz) {
   return kilohertz > 0 ? (int64_t)kilohertz * 1000 : -1;
 }
 
+/* NULL: the GPU has no PCI id to ask with. */
+static const cuda_nvml *device_nvml(tl_device_impl *device) {
+  char pci_id[32] = "";
+  if (device->driver.cuDeviceGetPCIBusId(pci_id, (int)sizeof pci_id,
+                                         device->device) != CUDA_SUCCESS)
+    return NULL;
+  cuda_nvml_open(&device->code->nvml, pci_id);
+  return &device->code->nvml;
+}
+
 static tl_status device_properties(tl_device_impl *device, tl_properties *p,
                                    tl_error *error) {
   const struct {
@@ -310,7 +319,6 @@ static tl_status device_properties(tl_device_impl *device, tl_properties *p,
       {&p->l2_cache_size, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE},
       {&p->memory_bus_width, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH},
   };
-  char pci_id[32] = "";
   const cuda_driver *driver = &device->driver;
   tl_status status = CUDA_CALL(driver, error, cuDeviceGetName, p->name,
                                (int)sizeof p->name, device->device);
@@ -326,9 +334,10 @@ static tl_status device_properties(tl_device_impl *device, tl_properties *p,
   p->queue_depth =
       device->options.queue_depth > 0 ? device->options.queue_depth : -1;
   p->power_limit = p->sm_clock = p->memory_clock = p->throttle_reasons = -1;
-  if (driver->cuDeviceGetPCIBusId(pci_id, (int)sizeof pci_id, device->device) ==
-      CUDA_SUCCESS)
-    cuda_nvml_read(pci_id, p);
+  p->other_processes = p->mig = p->mps = -1;
+  const cuda_nvml *nvml = device_nvml(device);
+  if (nvml != NULL)
+    cuda_nvml_read(nvml, p);
   return TL_OK;
 }
 

@@ -114,7 +114,10 @@ static tl_status device_properties(tl_device_impl *device, tl_properties *p,
                        .power_limit = -1,
                        .sm_clock = -1,
                        .memory_clock = -1,
-                       .throttle_reasons = -1};
+                       .throttle_reasons = -1,
+                       .other_processes = -1,
+                       .mig = -1,
+                       .mps = -1};
   device_describe(0, p->name, sizeof p->name, error);
   p->multiprocessor_count = system_value(_SC_NPROCESSORS_ONLN);
 #ifdef _SC_LEVEL2_CACHE_SIZE

@@ -66,7 +66,10 @@ static tl_status device_properties(tl_device_impl *device, tl_properties *p,
                        .memory_bus_width = -1,
                        .power_limit = -1,
                        .sm_clock = -1,
-                       .memory_clock = -1};
+                       .memory_clock = -1,
+                       .other_processes = -1,
+                       .mig = -1,
+                       .mps = -1};
   p->l2_cache_size = (int64_t)device->settings.l2_cache_size;
   p->total_memory = device_total_memory(device);
   p->queue_depth = device->options.queue_depth;
