@@ -136,11 +136,11 @@ says "nor is it in a container, where the driver lists its process by the host's
 says "a list without any process tells nothing" "^nil false false not shared$" \
   NVML_STUB_COMPUTE= -- "$shared"
 says "another process on the GPU is told" \
-  "^1 false false the device is shared: 1 other process is open on it$" \
+  "^1 false false the device is shared: 1 other process has it open$" \
   NVML_STUB_GRAPHICS=4243 -- "$shared"
 for entry in 16 24 32; do
   says "processes of both lists are counted once, by entries of $entry bytes" \
-    "^2 false false the device is shared: 2 other processes are open on it$" \
+    "^2 false false the device is shared: 2 other processes have it open$" \
     NVML_STUB_ENTRY=$entry NVML_STUB_COMPUTE=17,4242 NVML_STUB_GRAPHICS=17,4243 -- "$shared"
 done
 says "more processes than there is room for are no number" "^nil false false not shared$" \
@@ -152,7 +152,7 @@ says "MPS is told, and its server is no other process" \
   NVML_STUB_MPS=17 NVML_STUB_COMPUTE=16 -- "$shared"
 libraries=$build/spec/old:$stub
 mkdir "$scratch/mps"
-says "an older NVML lacks some of it, and gives the rest" "^1 nil nil .*1 other process is open" \
+says "an older NVML lacks some of it, and gives the rest" "^1 nil nil .*1 other process has it open" \
   NVML_STUB_COMPUTE=17,18 -- "$shared"
 says "and its clocks" "^700 1980000000 GpuIdle$" X=1 -- '
   local p = gpu.device "cuda":properties()
